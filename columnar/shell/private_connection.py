@@ -29,6 +29,7 @@ from columnar.client import Connection
 from columnar.errors import HostError
 from columnar.shell.connecting import ANSWER_TIMEOUT_S, Server, Unreachable, output_of, report_errors, with_server
 from columnar.storage import run_file
+from columnar.storage.cluster_file import CLUSTER
 
 T = TypeVar("T")
 _OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
@@ -139,12 +140,24 @@ def _serving(data: str) -> run_file.RunFile:
     if isinstance(data, _StalledFolder):
         return data.run
     found = _answer_of(data, partial(run_file.read_local, data), partial(run_file.find_copy, data))
+    if found is None and _is_of_nodes(data):
+        raise Unreachable(
+            f"no node of this machine serves {data}; start one with 'columnar node', or name a node of another machine "
+            "with --store"
+        )
     if found is None:
         raise Unreachable(
             f"nobody serves {data} with several servers; start it with 'columnar standalone --servers N --data {data}'"
             ", or as 'columnar node' on this machine"
         )
     return found
+
+
+def _is_of_nodes(data: str) -> bool:
+    """Return whether the folder is one that nodes share; False if it stalls."""
+    if isinstance(data, _StalledFolder):
+        return False
+    return _answer_of(data, partial(os.path.exists, os.path.join(data, CLUSTER)))
 
 
 def _connected(found: run_file.RunFile, data: str, answer_timeout_s: float) -> Connection:
@@ -159,10 +172,8 @@ def _connected(found: run_file.RunFile, data: str, answer_timeout_s: float) -> C
                 f"the supervisor (process {found.pid}) does not answer within {PING_S:g} s; end it with 'kill -9 "
                 f"{found.pid}' and start the store again: no acknowledged write is lost"
             ) from error
-        raise Unreachable(
-            f"process {found.pid} does not serve {data} any more; start it with "
-            f"'columnar standalone --servers N --data {data}'"
-        ) from error
+        how = "'columnar node'" if _is_of_nodes(data) else f"'columnar standalone --servers N --data {data}'"
+        raise Unreachable(f"process {found.pid} does not serve {data} any more; start it with {how}") from error
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

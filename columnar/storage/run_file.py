@@ -7,7 +7,7 @@
                                 folder does not answer
 
 The file is written when the private socket listens, and removed at a stop.  After a kill the file stays, without a
-listener at the socket.
+listener at the socket; so does that of a node of a different machine, seen from here.
 """
 
 from __future__ import annotations
@@ -100,20 +100,21 @@ def _listens(path: str) -> bool:
 def read_local(data: str) -> RunFile | None:
     """Return the file of the process of this machine that serves the folder: the only one, or a node.
 
-    None if there is none.  Raises HostError as ``read`` does.
+    A process that listens comes before files that killed ones left.  If none listens: the file of a process that served
+    the folder alone, else None.  Raises HostError as ``read`` does.
     """
-    found = read(data)
-    if found is not None:
-        return found
+    alone = read(data)
+    if alone is not None and _listens(alone.socket):
+        return alone
     nodes = os.path.join(data, NODES)
     try:
         names = sorted(os.listdir(nodes))
     except FileNotFoundError:
-        return None
+        return alone
     except OSError as error:
         raise HostError(f"cannot read {nodes}: {error.strerror}") from error
     files = (read(os.path.join(nodes, name)) for name in names)
-    return next((one for one in files if one is not None and os.path.exists(one.socket)), None)
+    return next((one for one in files if one is not None and _listens(one.socket)), alone)
 
 
 def remove(data: str) -> None:

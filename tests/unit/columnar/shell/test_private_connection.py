@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,44 @@ def test_errors_of_the_folder_are_told_as_ever(tmp_path: Path, monkeypatch: pyte
     result = servers_of(tmp_path)
     assert result.exit_code == 2
     assert "does not answer within" not in result.output
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[str]:
+    """The path of a socket that listens."""
+    path = str(tmp_path / "living")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        yield path
+
+
+def left_by(folder: Path, pid: int, path: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    run_file.write(str(folder), run_file.RunFile(pid, "c", path))
+
+
+def test_a_node_that_lives_comes_before_those_that_were_killed(tmp_path: Path, listening: str) -> None:
+    dead = tmp_path / "dead"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(dead))
+    data = tmp_path / "data"
+    left_by(data / "nodes" / "n1", 1, str(dead))
+    left_by(data / "nodes" / "n2", 2, listening)
+    left_by(data / "nodes" / "n3", 3, str(tmp_path / "of a different machine"))
+    found = run_file.read_local(str(data))
+    assert found is not None
+    assert found.pid == 2
+    left_by(data, 4, str(dead))  # by the last process that served the folder alone
+    assert run_file.read_local(str(data)) == found
+
+
+def test_a_folder_of_nodes_is_not_started_as_one_of_a_single_process(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    left_by(data / "nodes" / "n1", 1, str(tmp_path / "dead"))
+    (data / "CLUSTER").touch()
+    said = servers_of(data).output
+    assert f"no node of this machine serves {data}; start one with 'columnar node'" in said
+    assert "standalone" not in said
+    left_by(data, 4, str(tmp_path / "dead"))
+    assert f"process 4 does not serve {data} any more; start it with 'columnar node'" in servers_of(data).output
