@@ -24,7 +24,7 @@ from columnar.master.cluster_state import ClusterState
 from columnar.master.instructions import DrainServer, EvacuateServer, Request
 from columnar.master.placement_records import Server, ServerState
 from columnar.master.requests import refusal
-from columnar.model.cluster_status_records import BEING_CHANGED, Change
+from columnar.model.cluster_status_records import BEING_CHANGED, CHANGE_FAILED, Change
 from columnar.model.node_messages import ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted
@@ -112,14 +112,15 @@ class ProcessControl:
         if server == self._busy_with:
             yield BEING_CHANGED
         if server in self._failed:
-            yield f"its last stop or restart failed: {self._failed[server]}"
+            yield f"{CHANGE_FAILED}: {self._failed[server]}"
 
     def _server(self, name: str) -> Server:
-        found = self._state.current.servers.get(name)
-        if found is None or found.incarnation is None:
-            known = sorted(one for one, state in self._state.current.servers.items() if state.incarnation is not None)
-            raise CallerError(f"there is no server {name}; there are {', '.join(known)}")
-        return found
+        servers, (node_of, _) = self._state.current.servers, self._servers.nodes()
+        # A server that was stopped under an earlier leader is known by its node alone.
+        known = {one for one, state in servers.items() if state.incarnation is not None or one in node_of}
+        if name not in known:
+            raise CallerError(f"there is no server {name}; there are {', '.join(sorted(known))}")
+        return servers[name]
 
     async def restart(self, name: str, dry_run: bool, came_by: str = "") -> Change:
         """Restart the server, or start it if it is down; return when it is up and its regions are at home.

@@ -33,6 +33,7 @@ OFFLINE: Final = "OFFLINE"
 FAILED_OPEN: Final = "FAILED_OPEN"
 
 BEING_CHANGED: Final = "it is being stopped or restarted"  # a note of a server
+CHANGE_FAILED: Final = "its last stop or restart failed"  # the beginning of another one
 
 
 @dataclass(frozen=True, slots=True)

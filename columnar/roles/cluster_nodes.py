@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import CallerError, ColumnarError, RetryLater
+from columnar.master.cluster_state import ClusterState
 from columnar.model.node_messages import DescribeServers, KillServer, NamedFacts, ServerFacts, StartServer, StopServer
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address
@@ -54,17 +55,18 @@ class ClusterNodes:
         own_name: Incarnation,
         links: MemberLinks,
         fence_node: Callable[[Incarnation], None],
-        until_restart: Callable[[], frozenset[Incarnation]],
+        state: ClusterState,
     ) -> None:
         """Pass ``fence_node``, which requests that the lease of a node is ended.
 
-        ``until_restart`` returns the servers whose drain ends with their next start.
+        The ``state`` says which servers are drained until their next start, and gets the names of servers that living
+        nodes have and that were stopped under an earlier leader, or have not been started yet.
         """
         self._own = own
         self._own_name = own_name
         self._links = links
         self._fence_node = fence_node
-        self._until_restart = until_restart
+        self._state = state
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
         self._servers: dict[Incarnation, dict[Incarnation, None]] = {}  # by node, of nodes that have any
         self.zone_of: dict[Incarnation, str] = {}  # zones of the living nodes that have one
@@ -97,7 +99,7 @@ class ClusterNodes:
         return frozenset(self._servers.get(node, ()))
 
     def nodes(self) -> list[Incarnation]:
-        """Return the other nodes that have servers."""
+        """Return the other nodes that have living servers."""
         return [node for node in self._servers if node != self._own_name]
 
     def list_nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -165,16 +167,21 @@ class ClusterNodes:
     def _is_leaving(self, node: Incarnation) -> bool:
         """Return whether all servers of the node are drained until their next start."""
         servers = self._servers.get(node, ())
-        return bool(servers) and self._until_restart().issuperset(servers)
+        return bool(servers) and self._state.desired.operator_settings.until_restart.issuperset(servers)
 
     def poll_facts(self) -> None:
         """Request the facts of all nodes, now and every FACTS_S; each hears whether it is to be left."""
         self._step.after(FACTS_S)
-        self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
-        for node in self.nodes():
-            if node not in self._polling:
-                self._polling.add(node)
-                self._background.spawn(self._poll(node))
+        own = self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
+        self._note_homes(self._own_name, own)
+        for node in self.zone_of.keys() - {self._own_name}:
+            self.poll_node(node)
+
+    def poll_node(self, node: Incarnation) -> None:
+        """Request the facts of a node's servers, unless it has not answered the last request."""
+        if node not in self._polling:
+            self._polling.add(node)
+            self._background.spawn(self._poll(node))
 
     async def _poll(self, node: Incarnation) -> None:
         try:
@@ -184,6 +191,16 @@ class ClusterNodes:
         finally:
             self._polling.discard(node)
         self._facts.update({one.server: one.facts for one in described})
+        self._note_homes(node, described)
+
+    def _note_homes(self, node: Incarnation, described: Iterable[NamedFacts]) -> None:
+        """Note which servers a living node has, those that are stopped included."""
+        if node not in self.zone_of:
+            return  # it has ended meanwhile
+        for one in described:
+            if self._home_of.get(one.server) not in self.zone_of:
+                self._home_of[one.server] = node
+                self._state.current.server(one.server)  # operators see it, and may start it
 
     async def close(self) -> None:
         self._step.cancel()

@@ -228,7 +228,7 @@ class LeadingNode:
         answers = PeerServer({}, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
         self.links = MemberLinks(hello, answers, self.terms.links)
         self._make_host(invented, generations)
-        self.nodes = ClusterNodes(own, own_name, self.links, self.terms.fence_node, self._drained_until_restart)
+        self.nodes = ClusterNodes(own, own_name, self.links, self.terms.fence_node, self.host.state)
         self.links.follow(self, self.nodes.kill)
         for close in (answers.close, self.host.close, self.nodes.close, self.links.close):
             self._undo.push_async_callback(close)
@@ -293,9 +293,6 @@ class LeadingNode:
             self.host.transitions.cannot_open,
             self.await_regions,
         )
-
-    def _drained_until_restart(self) -> frozenset[Incarnation]:
-        return self.host.state.desired.operator_settings.until_restart
 
     def _fence_standalone(self, server: Incarnation) -> None:
         """Note that a process that served the folder alone has ended."""
@@ -362,6 +359,8 @@ class LeadingNode:
         if member in self.nodes.node_of:
             await self.host.linked(member)
             self.host.routes.send_message(member, self.addresses())
+        else:
+            self.nodes.poll_node(member)  # which servers it has, those that are stopped included
 
     def unlinked(self, member: Incarnation, why: str) -> None:
         if member in self.nodes.node_of:

@@ -16,7 +16,7 @@ from columnar.shell.maintenance import maintenance_lock, maintenance_wait_option
 from columnar.shell.node_drains import drain_node
 from columnar.shell.numbers import Seconds
 from columnar.shell.private_connection import with_cluster, with_supervisor
-from columnar.shell.server_changes import ServerChanges
+from columnar.shell.server_changes import ServerChanges, order_servers
 from columnar.shell.session import session_of
 from columnar.shell.shell_output import plain_fields
 from columnar.shell.text import age_text
@@ -286,33 +286,40 @@ def _switch(server: Server, what: str, wanted: str | None, dry_run: bool) -> Non
 @click.command()
 @click.argument("name", metavar="[SERVER]", required=False, shell_complete=completing("server"))
 @click.option("--rolling", is_flag=True, help="Every server that is up, one behind the other.")
+@click.option("--node", metavar="NODE", default="", help="Every server of this node that is up, one behind the other.")
 @maintenance_wait_option
 @dry_run_option
 @with_supervisor
-def restart(server: Server, name: str | None, rolling: bool, timeout: float, dry_run: bool) -> None:
+def restart(server: Server, name: str | None, rolling: bool, node: str, timeout: float, dry_run: bool) -> None:
     """Restart a server: its regions leave it, it stops, starts, and they come back.
 
     Meanwhile other servers serve its regions, and take over its connections, which clients do not notice. A connection
     that speaks TLS cannot be taken over: it is closed between two requests. The server waits for open scanners, up to
-    60 s. With --rolling every server is restarted in turn. A stopped server is started. The command needs the private
-    socket of the store, which the store's own user reaches on its machine, or a port that asks for client certificates.
-    If the server that answers there is the one to restart, the command polls it over new connections until it is up
+    60 s. With --rolling every server is restarted in turn, node by node, those of the leader last; the nodes' own
+    processes go on. A stopped server is started. The command needs the private socket of the store, which the store's
+    own user reaches on its machine, or a port that asks for client certificates. If the server that answers there is
+    the one to restart, or another node leads meanwhile, the command polls over new connections until the server is up
     again. While another command restarts, stops or drains servers, this one waits ('columnar maintenance').
 
     \b
       columnar restart s2
       columnar restart --rolling
       columnar restart --rolling --data /srv/columnar
+      columnar restart --node n1 --data /srv/columnar
     """
-    if bool(name) == rolling:
-        raise Misused("say which: 'columnar restart SERVER', or 'columnar restart --rolling' for all of them in turn")
+    if [bool(name), rolling, bool(node)].count(True) != 1:
+        raise Misused(
+            "say which: 'columnar restart SERVER', 'columnar restart --rolling' for all of them in turn, or 'columnar "
+            "restart --node NODE' for those of one node"
+        )
+    what = name or (f"--node {node}" if node else "--rolling")
     with closing(ServerChanges(server)) as changes:
-        names = [name] if name else [one.name for one in changes.admin.servers().servers if one.state == "up"]
+        names = [name] if name else order_servers(changes.admin.servers(), node)
         if dry_run:
             for one in names:
                 show_change(server, changes.admin.restart(one, dry_run=True))
             return
-        with maintenance_lock(server, f"restart {name or '--rolling'}", timeout_s=timeout) as lock:
+        with maintenance_lock(server, f"restart {what}", node, timeout_s=timeout) as lock:
             for one in names:
                 lock.check_lock()
                 show_change(server, changes.restart(one))

@@ -181,6 +181,68 @@ def test_a_server_is_restarted_by_a_command_at_any_node(cluster: ManyNodes) -> N
     assert None not in values(follower, b"t")
 
 
+def test_restarts_go_node_by_node_and_end_with_the_leaders(cluster: ManyNodes) -> None:
+    leader = cluster.leader()
+    others = sorted(node.name for node in cluster.nodes if node is not leader)
+    said = command("restart", "--rolling", "--dry-run", "--data", str(cluster.data), "--json")
+    texts = [json.loads(line)["text"] for line in said.stdout.splitlines()]
+    assert [text.split(" would leave ")[1].partition(",")[0] for text in texts] == [
+        f"{name}-s1" for name in (*others, leader.name)
+    ]
+    before = {node.name: [pid for pid in node.servers() if not is_nobody(pid)] for node in cluster.nodes}
+    said = command("restart", "--node", others[0], "--data", str(cluster.data))
+    assert said.returncode == 0, said.stderr
+    after = {node.name: [pid for pid in node.servers() if not is_nobody(pid)] for node in cluster.nodes}
+    assert [name for name in before if before[name] != after[name]] == [others[0]]
+    refused = command("restart", "--node", "n9", "--data", str(cluster.data))
+    assert refused.returncode == 1
+    assert "there is no node n9; there are n" in refused.stderr
+
+
+def test_a_restart_goes_on_if_its_leader_dies_before_the_server_starts(cluster: ManyNodes) -> None:
+    until(lambda: all_up(cluster))
+    asked = cluster.nodes[0]  # the first private socket of the machine
+    if cluster.leader() is asked:
+        asked.kill()
+        until(lambda: cluster.leader() is not asked)
+        revive(cluster, asked)
+    leader = cluster.leader()
+    other = next(node for node in cluster.nodes if node not in (leader, asked))
+    write(other, b"t", b"18")
+    old = next(pid for pid in other.servers() if not is_nobody(pid))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "columnar", "restart", f"{other.name}-s1", "--data", str(cluster.data)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    until(lambda: old not in other.servers())
+    leader.kill()
+    said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, said
+    assert [pid for pid in other.servers() if not is_nobody(pid)] != [old]
+    assert values(other, b"t") == [b"18"] * len(ROWS)
+    revive(cluster, leader)
+
+
+def test_a_server_that_is_stopped_is_known_to_the_next_leader(cluster: ManyNodes) -> None:
+    until(lambda: all_up(cluster))
+    leader = cluster.leader()
+    other, living = (node for node in cluster.nodes if node is not leader)
+    said = command("stop", f"{other.name}-s1", "--data", str(cluster.data))
+    assert said.returncode == 0, said.stderr
+    leader.kill()
+    until(lambda: cluster.leader() is not leader)
+    at = f"127.0.0.1:{living.port}"
+    until(lambda: nodes_of("--store", at)[other.name]["servers"] == [f"{other.name}-s1"])
+    assert servers(cluster)[f"{other.name}-s1"] == "down"
+    write(living, b"t", b"19")
+    said = command("restart", f"{other.name}-s1", "--data", str(cluster.data))
+    assert said.returncode == 0, said.stderr
+    revive(cluster, leader)
+
+
 def test_a_node_that_hung_past_its_lease_ends_when_it_wakes(cluster: ManyNodes) -> None:
     hung = next(node for node in cluster.nodes if node is not cluster.leader())
     place(cluster, hung)
