@@ -15,6 +15,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -46,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 LOOP: Final = "the leader of the cluster"
 LEAD_AGAIN_S: Final = 2.0  # after the catalogue could not be opened
+LEAD_TRIES: Final = 3  # then another node leads, whose way to the folder may be whole
 SLOW_S: Final = 1.5  # a longer wait for the file system is named to people
 DELAY: Final = (
     "this node leads, and waits for the catalogue's files, or the logs of servers that ended: the file system may hold "
@@ -145,13 +147,16 @@ class Leadership:
         """Lead until cancelled.  ``before`` end first: all earlier leaderships of this process."""
         if before:
             await asyncio.wait(before)
-        while True:
+        for tries in itertools.count(1):
             try:
                 await self._lead_once(epoch)
             except ColumnarError as error:
                 _log.error("this node leads, and cannot read the catalogue: %s; trying again", error.text)
             except Exception as fault:  # noqa: BLE001 - without a leader no region gets an owner
                 FAULTS.met(LOOP, fault)
+            if tries % LEAD_TRIES == 0:
+                _log.error("this node could not begin to lead %d times: it resigns, so that another one may", tries)
+                self._coordination.step_down()
             await asyncio.sleep(LEAD_AGAIN_S)
 
     async def _lead_once(self, epoch: int) -> None:

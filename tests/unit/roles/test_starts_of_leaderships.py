@@ -14,9 +14,10 @@ import pytest
 from columnar.cluster.peers import LinkTerms
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.node_record import NodeRecord
+from columnar.errors import HostError
 from columnar.model.owner import Incarnation
 from columnar.roles import leading_node
-from columnar.roles.leadership import Leadership
+from columnar.roles.leadership import LEAD_TRIES, Leadership
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
 from columnar.roles.leased_membership import LeasedMembership
 from columnar.roles.membership import SOLE
@@ -206,5 +207,28 @@ def test_a_repeated_start_waits_for_the_takeover_of_the_one_that_failed() -> Non
         may_go_on.set()
         await second
         assert most == 1
+
+    asyncio.run(main())
+
+
+def test_a_node_that_cannot_begin_to_lead_resigns(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        coordination, tries = Mock(), 0
+        stepped_down = asyncio.Event()
+        coordination.step_down.side_effect = stepped_down.set
+        leadership = leadership_of(coordination)
+
+        async def fail(_epoch: int) -> None:
+            nonlocal tries
+            tries += 1
+            raise HostError("the folder of this machine is gone")
+
+        monkeypatch.setattr("columnar.roles.leadership.LEAD_AGAIN_S", 0.0)
+        cast(Any, leadership)._lead_once = fail
+        leadership.elected(2)
+        async with asyncio.timeout(PATIENCE_S):
+            await stepped_down.wait()
+        assert tries == LEAD_TRIES
+        await leadership.close()
 
     asyncio.run(main())
