@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from columnar.cli import _SUBCOMMANDS, main
+from columnar.config import StandaloneConfig
 from columnar.limits import CONNECTIONS, OPEN_REGIONS, STOP_REGION_S, STOP_S
+from columnar.roles.regionserver import own_ports
 from columnar.shell.probe_root import PORT
 from tests.support import kubernetes_schemas
 
@@ -148,10 +150,26 @@ def test_services_and_policies_mean_the_pods_of_their_file_and_ports_that_these_
             assert ports[port["targetPort"]] == port["port"]
     for document in of_kind(path, "NetworkPolicy"):
         assert document["spec"]["podSelector"]["matchLabels"] in labels
-        assert {port["port"] for rule in document["spec"]["ingress"] for port in rule["ports"]} == ports.keys()
+        named = {port["port"] for rule in document["spec"]["ingress"] for port in rule.get("ports", [])}
+        assert named <= ports.keys()
+        assert named | {"peers"} == ports.keys() | {"peers"}, "each port of a pod but that of the nodes is named"
     for document in of_kind(path, "PodDisruptionBudget"):
         assert document["spec"]["selector"]["matchLabels"] in labels
         assert document["spec"]["maxUnavailable"] == 1
+
+
+def test_all_ports_of_a_node_are_open_to_nodes_and_to_clients_that_route() -> None:
+    """The system chooses the ports of a server, so no rule can name them."""
+    (policy,) = of_kind(PACKAGING / "kubernetes/nodes.yaml", "NetworkPolicy")
+    (_, pod), *_ = pods(PACKAGING / "kubernetes/nodes.yaml")
+    assert own_ports(StandaloneConfig(data="/srv", port=9090)).port == 0
+    open_to = [
+        source["podSelector"]["matchLabels"]
+        for rule in policy["spec"]["ingress"]
+        if "ports" not in rule
+        for source in rule["from"]
+    ]
+    assert open_to == [pod["metadata"]["labels"], {"columnar-client": "routing"}]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
