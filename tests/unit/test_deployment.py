@@ -156,6 +156,8 @@ def test_services_and_policies_mean_the_pods_of_their_file_and_ports_that_these_
     for document in of_kind(path, "PodDisruptionBudget"):
         assert document["spec"]["selector"]["matchLabels"] in labels
         assert document["spec"]["maxUnavailable"] == 1
+        policy = document["spec"].get("unhealthyPodEvictionPolicy")
+        assert policy in (None, "IfHealthyBudget"), "a pod that is not ready owns regions, or is one of the majority"
 
 
 def test_all_ports_of_a_node_are_open_to_nodes_and_to_clients_that_route() -> None:
