@@ -16,6 +16,7 @@ Owned by one event loop.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import sys
@@ -40,8 +41,8 @@ from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
 from columnar.storage.cluster_file import check_cluster, read_cluster
 from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder
-from columnar.storage.file_systems import client_of
-from columnar.storage.watched_folder import WatchedFolder, room_of
+from columnar.storage.file_systems import MountEvicted, client_of
+from columnar.storage.watched_folder import Room, WatchedFolder, room_of
 from columnar.webui.server import Site
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-FENCED: Final = 4  # the exit status of a node whose lease is over
+FENCED: Final = 4  # the exit status of a node whose lease is over, or whose mount was evicted
 FLUSH_S: Final = 0.05  # for its last log line
 START_S: Final = 60.0  # until all servers have said their first hello
 
@@ -76,7 +77,8 @@ class Node:
         kept = (folder.lock_descriptor, lease_page.descriptor)
         processes = ServerProcesses(command, dict(os.environ), kept, self._server_settings)
         self.ports = NodePorts(config, processes)
-        self.watched_folder = WatchedFolder(config.data, partial(room_of, os.path.join(config.data, REGIONS)))
+        probe = _room_of_mount if settings.coordination else _room_of_disk
+        self.watched_folder = WatchedFolder(config.data, partial(probe, config.data), self._end_now)
         self._names = [settings.server_name(n + 1) for n in range(settings.servers)]
         self.servers = OwnServers(self._names, processes, self.ports, lambda: self.watched_folder.is_stalled)
 
@@ -138,7 +140,10 @@ class Node:
         return await LeasedMembership.connect(parts)
 
     def _end_now(self, why: str) -> NoReturn:
-        """End this process and its servers at once: the lease is over, and others may own their regions."""
+        """End this process and its servers at once: the lease is over, or the folder was taken away.
+
+        Others may own the servers' regions.
+        """
         self.lease_page.write_end(0)
         _log.critical("this node was fenced: %s. It ends; start it again", why)
         self.servers.kill_all()
@@ -238,6 +243,24 @@ def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
         folder.close()
         raise
     return folder
+
+
+def _room_of_disk(data: str) -> Room:
+    return room_of(os.path.join(data, REGIONS))
+
+
+def _room_of_mount(data: str) -> Room:
+    """Return the room of the disk, if the mount is this machine's still.  Raises MountEvicted, HostError, OSError.
+
+    A fence that came too late, or by hand, evicts a mount whose node lives.  The node can do nothing there any more.
+    """
+    client_of(data)
+    try:
+        return _room_of_disk(data)
+    except OSError as error:
+        if error.errno == errno.ESHUTDOWN:
+            raise MountEvicted(data) from error
+        raise
 
 
 def _safe_path() -> list[str]:

@@ -76,6 +76,16 @@ _GLUSTER_CACHES: Final[Mapping[str, str]] = {  # a part of the client's graph ->
 USE_CEPH: Final = "use CephFS, or an NFS 4.1 service that passes 'columnar probe-root'"
 
 
+class MountEvicted(HostError):
+    """The file system has shut the client out that has mounted the folder: each operation ends with ESHUTDOWN."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"this machine was shut out of {path}: its client of CephFS was evicted, as a fence does. Mount the folder "
+            "again (umount -l, then mount), and start the node"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A mounted file system; ``kind`` is empty if the system does not report it."""
@@ -118,8 +128,8 @@ def mount_of(path: str) -> Mount:
 def client_of(path: str) -> str:
     """Return the name of the client that has mounted the folder, as CephFS names it; empty on other file systems.
 
-    The kernel's client knows its name since Linux 5.11, ``ceph-fuse`` since 16.  Blocks.  Raises HostError if the
-    client was evicted.
+    The kernel's client knows its name since Linux 5.11, ``ceph-fuse`` since 16.  Blocks.  Raises MountEvicted if the
+    client was evicted, HostError.
     """
     try:
         mount = mount_of(path)
@@ -129,15 +139,9 @@ def client_of(path: str) -> str:
     except OSError as error:
         if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
             return ""
-        raise HostError(eviction_text(path) if error.errno == errno.ESHUTDOWN else f"{path}: {error}") from error
-
-
-def eviction_text(path: str) -> str:
-    """Say what to do about a mount whose operations end with ESHUTDOWN."""
-    return (
-        f"this machine was shut out of {path}: its client of CephFS was evicted, as a fence does. Mount the folder "
-        "again (umount -l, then mount), and start the node"
-    )
+        if error.errno == errno.ESHUTDOWN:
+            raise MountEvicted(path) from error
+        raise HostError(f"{path}: {error}") from error
 
 
 def mount_in(mountinfo: str, path: str) -> Mount:

@@ -27,7 +27,9 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Final
 
+from columnar.errors import HostError
 from columnar.runtime.planned_step import PlannedStep
+from columnar.storage.file_systems import MountEvicted
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +57,15 @@ def room_of(path: str) -> Room:
 class WatchedFolder:
     """The state of a watched folder.  Call ``begin`` first, ``close`` last."""
 
-    def __init__(self, path: str, probe: Callable[[], Room]) -> None:
-        """Take the path, which messages name, and ``probe``, which runs in the thread, blocks and may raise OSError."""
+    def __init__(
+        self, path: str, probe: Callable[[], Room], on_evicted: Callable[[str], None] = lambda _why: None
+    ) -> None:
+        """Take the path, which messages name, and ``probe``, which runs in the thread.
+
+        The probe blocks, and may raise OSError, HostError, and MountEvicted, with whose text ``on_evicted`` is called
+        on the loop: no later operation on the folder succeeds.
+        """
+        self._on_evicted = on_evicted
         self.path = path
         self.room: Room | None = None
         self._probe = probe
@@ -123,15 +132,15 @@ class WatchedFolder:
     def _serve_probes(self) -> None:
         while (loop := self._wanted.get()) is not None:
             try:
-                found: Room | OSError = self._probe()
-            except OSError as error:
+                found: Room | OSError | HostError = self._probe()
+            except (OSError, HostError) as error:
                 found = error
             try:
                 loop.call_soon_threadsafe(self._probed, found)
             except RuntimeError:  # the loop was closed meanwhile
                 return
 
-    def _probed(self, found: Room | OSError) -> None:
+    def _probed(self, found: Room | OSError | HostError) -> None:
         if self._is_closed:
             return
         if self._answering is not None:
@@ -143,6 +152,8 @@ class WatchedFolder:
         elif self._refusal != str(found):
             self._refusal = str(found)
             _log.error("nobody can tell how much of the disk is free: %s", found)
+            if isinstance(found, MountEvicted):
+                self._on_evicted(self._refusal)
         self._answers()
         self._step.cancel()
         self._step.after(PROBE_S)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from columnar.errors import HostError
 from columnar.storage import watched_folder
+from columnar.storage.file_systems import MountEvicted
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.watched_folder import Room, WatchedFolder
@@ -26,7 +28,7 @@ class HeldProbe:
         self.answers.set()
         self.count = 0
         self.threads: set[int] = set()
-        self.refusal: OSError | None = None
+        self.refusal: OSError | HostError | None = None
 
     def __call__(self) -> Room:
         self.count += 1
@@ -123,6 +125,32 @@ def test_a_folder_that_refuses_answers_and_is_logged_once(caplog: pytest.LogCapt
 
     on_a_loop(scenario)
     assert sum("Input/output error" in line for line in caplog.messages) == 1
+
+
+def test_a_mount_that_was_evicted_is_reported_once_and_other_refusals_are_not() -> None:
+    reports: list[str] = []
+
+    async def run() -> None:
+        probe = HeldProbe()
+        folder = WatchedFolder("/srv/data", probe, reports.append)
+        folder.begin()
+        await until(lambda: folder.room is not None)
+        for refusal in (HostError("/srv/data: no such attribute"), OSError(5, "Input/output error")):
+            probe.refusal = refusal
+            await until(lambda: folder.room is None)
+            count = probe.count
+            await until(lambda seen=count: probe.count > seen + 3)  # type: ignore[misc]
+        assert reports == []
+        probe.refusal = MountEvicted("/srv/data")
+        await until(lambda: bool(reports))
+        count = probe.count
+        await until(lambda: probe.count > count + 3)
+        folder.close()
+
+    asyncio.run(run())
+    assert len(reports) == 1
+    assert "this machine was shut out of /srv/data" in reports[0]
+    assert "Mount the folder again (umount -l, then mount), and start the node" in reports[0]
 
 
 def test_a_watch_that_ends_while_its_folder_stalls_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
