@@ -1,4 +1,5 @@
-"""Scenarios as text: each ``*.txt`` beside this file is played against a store of its own, and against three servers.
+"""Scenarios as text: each ``*.txt`` beside this file is played against a store of its own, against three servers, and
+against three nodes over an etcd.
 
 A line at the margin is a call (``tests/support/thrift_lines.py`` says how it is written), the
 indented lines under it are the answer.  ``pytest tests/scenarios --rewrite`` records the answers
@@ -8,8 +9,9 @@ anew; the difference is then for a person to read.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from columnar.roles.standalone import Standalone
 from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.cluster_process import ClusterProcess
+from tests.support.many_nodes import PATIENT, NodesCluster
 from tests.support.thrift_lines import answer_lines, error_line, parse
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
@@ -30,14 +33,15 @@ SCANNER_ID = re.compile(r"(?<=scanner ID is invalid: )\d+")
 
 
 class Player:
-    def __init__(self, port: int) -> None:
-        self._port = port
+    def __init__(self, ports: Sequence[int]) -> None:
+        """Take the ports of the store; each connection goes to the next one of them."""
+        self._ports = itertools.cycle(ports)
         self._clients: dict[int, Any] = {}
         self._names: dict[str, Any] = {}
 
     def _client(self, number: int) -> Any:
         if number not in self._clients:
-            transport = TBufferedTransport(TSocket("127.0.0.1", self._port, socket_timeout=20_000))
+            transport = TBufferedTransport(TSocket("127.0.0.1", next(self._ports), socket_timeout=20_000))
             transport.open()
             self._clients[number] = TClient(SERVICE, TBinaryProtocol(transport, decode_response=False))
         return self._clients[number]
@@ -61,8 +65,8 @@ class Player:
             client.close()
 
 
-def played(text: str, port: int) -> str:
-    player, lines = Player(port), []
+def played(text: str, *ports: int) -> str:
+    player, lines = Player(ports), []
     try:
         for line in text.splitlines():
             if line.startswith("    "):
@@ -108,4 +112,20 @@ def test_three_servers_answer_as_one(file: Path, cluster: ClusterProcess) -> Non
         found = played(text, cluster.port)
     finally:
         cluster.drop_all()
+    assert SCANNER_ID.sub("N", found) == SCANNER_ID.sub("N", text), "but for scanners' ids, which name their server"
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
+    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3, *PATIENT) as running:
+        yield running
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_three_nodes_answer_as_one(file: Path, nodes: NodesCluster) -> None:
+    text = file.read_text()
+    try:
+        found = played(text, *nodes.ports())
+    finally:
+        nodes.drop_all()
     assert SCANNER_ID.sub("N", found) == SCANNER_ID.sub("N", text), "but for scanners' ids, which name their server"

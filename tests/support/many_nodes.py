@@ -5,6 +5,7 @@ Each node is ``columnar node`` with servers of its own.  They share one data fol
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -14,10 +15,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from columnar.client import Connection
-from tests.support.cluster_process import Rows, children, is_nobody, reaped
+from tests.support.cluster_process import ClusterProcess, Rows, children, is_nobody, reaped
 from tests.support.coordination_services import Service, running
 from tests.support.many_machines import shared_folder
 from tests.support.ports import free_port
@@ -222,6 +223,7 @@ class NodesStore:
 
     def __init__(self, folder: Path, count: int, *flags: str, kind: str = "ext4") -> None:
         """Take the ``kind`` of the shared folder (``many_machines``); ext4 is a folder of this machine."""
+        self.environment: dict[str, str] = {"PYTHONPATH": str(ROOT)}  # added to that of each node
         self._folder = folder
         self._count = count
         self._kind = kind
@@ -234,7 +236,12 @@ class NodesStore:
         if self._kind != "ext4":
             shared = self._undo.enter_context(shared_folder(self._kind, self._count))
             data = [mount / "data" for mount in shared.mounts]
-        self.cluster = self._undo.enter_context(many_nodes(self._folder, *self._flags, count=self._count, data=data))
+        self.cluster = self._undo.enter_context(
+            many_nodes(self._folder, *self._flags, count=self._count, data=data, prepare=self._prepare)
+        )
+
+    def _prepare(self, node: NodeProcess) -> None:
+        node.environment |= self.environment
 
     @property
     def port(self) -> int:
@@ -258,6 +265,60 @@ class NodesStore:
 
     def kill(self) -> None:
         self._undo.close()
+
+
+class NodesCluster(NodesStore):
+    """Nodes with the interface of ``ClusterProcess``, for tests that run against both; each has one server.
+
+    Each new connection goes to another node than the last one.
+    """
+
+    def __init__(self, folder: Path, count: int, *flags: str) -> None:
+        """Take the data folder, whose parent has the logs and the service's files too."""
+        super().__init__(folder.parent, count, *flags)
+        assert folder.name == "data", "where many_nodes has it"
+        self.count = count
+        self._turns = itertools.count()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    @property
+    def web(self) -> str:
+        """Return the address of the first node's pages."""
+        return f"http://127.0.0.1:{self.cluster.nodes[0].web_port}/"
+
+    def connection(self) -> Connection:
+        return self._next().connection()
+
+    def rows(self) -> Rows:
+        return self._next().rows()
+
+    def rows_of_each(self) -> list[Rows]:
+        return [node.rows() for node in self.cluster.nodes]
+
+    def _next(self) -> NodeProcess:
+        return self.cluster.nodes[next(self._turns) % self.count]
+
+    def drop_all(self) -> None:
+        """Drop all tables of users."""
+        connection = self.connection()
+        try:
+            for table in connection.tables():
+                connection.delete_table(table, disable=True)
+        finally:
+            connection.close()
+
+
+def cluster_of(kind: str, folder: Path, count: int, *flags: str) -> ClusterProcess | NodesCluster:
+    """Return a cluster that a ``with`` block starts: ``servers`` of one node, or ``nodes`` of one server each."""
+    if kind == "servers":
+        return ClusterProcess(folder, count, *flags)
+    return NodesCluster(folder, count, *PATIENT, *flags)
 
 
 @contextmanager
