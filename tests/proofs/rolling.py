@@ -52,6 +52,7 @@ class Plan:
     is_whole: bool = False  # nodes are restarted as a whole
     routing: bool = False  # clients call the owners of rows themselves
     requests: int = 0  # at least, with nodes
+    lease_s: float = 1.5  # of nodes
 
 
 @dataclass
@@ -217,6 +218,7 @@ def prove(plan: Plan, folder: Path, tell: Tell) -> Verdict:
 @click.option("--nodes", default=0, show_default=True, type=click.IntRange(0, 16), help="Of many machines; 0: one.")
 @click.option("--whole-nodes", is_flag=True, help="Nodes are drained, stopped and started, not only their servers.")
 @click.option("--routing", is_flag=True, help="Clients of nodes call the owners of rows themselves.")
+@click.option("--lease", "lease_s", default=1.5, show_default=True, help="Of the nodes, in seconds.")
 @click.option("--requests", default=0, show_default=True, help="With nodes: restart until so many are done.")
 @click.option(
     "--folder",
@@ -234,13 +236,14 @@ def main(
     whole_nodes: bool,
     routing: bool,
     requests: int,
+    lease_s: float,
     folder: Path | None,
 ) -> None:
     """Show that rolling restarts fail no request.  Exit status 0: they do not."""
     from tests.proofs import rolling_nodes  # which has this module's clients
 
     console = Console(width=140)
-    plan = Plan(servers, restarts, clients, seconds, seed, nodes, whole_nodes, routing, requests)
+    plan = Plan(servers, restarts, clients, seconds, seed, nodes, whole_nodes, routing, requests, lease_s)
     made = tempfile.TemporaryDirectory(prefix="columnar-rolling-") if folder is None else nullcontext(str(folder))
     with made as here, console.status("starting") as status:
         Path(here).mkdir(parents=True, exist_ok=True)

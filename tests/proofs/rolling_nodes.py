@@ -123,7 +123,8 @@ def prove(plan: Plan, folder: Path, tell: Tell) -> Verdict:
     rng = random.Random(f"rolling {plan.seed}")
     begun = time.monotonic()
     with ExitStack() as undo:
-        cluster = undo.enter_context(many_nodes(folder, "--log-level", "info", count=plan.nodes, servers=SERVERS))
+        flags = ("--log-level", "info", "--lease", f"{plan.lease_s:g}")
+        cluster = undo.enter_context(many_nodes(folder, *flags, count=plan.nodes, servers=SERVERS))
         balancer = undo.enter_context(TcpBalancer(cluster.nodes))
         connection = cluster.nodes[0].connection()
         connection.create_table(TABLE, {"f": {}}, splits=[b"%02x" % n for n in range(16, 256, 16)])
