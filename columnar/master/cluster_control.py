@@ -32,6 +32,7 @@ from columnar.master.instructions import (
     UnassignRegion,
 )
 from columnar.master.node_drains import NodeDrains
+from columnar.master.node_fences import NodeFences
 from columnar.master.placement_records import Phase, Place
 from columnar.master.plan_draft import Draft
 from columnar.master.planner import plan
@@ -166,7 +167,7 @@ class ClusterControl:
         """``wall_ms``: as for ``ClusterReports``."""
         self._servers = servers
         self._state = servers.state
-        self.processes = ProcessControl(servers)
+        self.processes = ProcessControl(servers, NodeFences(servers))
         self.maintenance = Maintenance(maintenance)
         self.node_drains = NodeDrains(servers)
         self.reports = ClusterReports(servers, self.processes.notes_on, wall_ms)

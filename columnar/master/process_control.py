@@ -2,7 +2,7 @@
 
     restart   empty, stop, start; then the server's regions come home
     stop      empty, stop; the server stays down until it or the store is restarted
-    fence     end the process at once, as if it had died: a new process takes its place
+    fence     end the process at once, as if it had died: a new process takes its place (of nodes: ``node_fences``)
 
 A server that stops answers the calls of its clients first.  If one of these clients requested the stop or restart, the
 request is therefore answered when the work begins; the status says when the work is over (``BEING_CHANGED``).
@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from columnar.errors import CallerError, NotAllowed
 from columnar.master import cluster_status_builder as builder
@@ -28,6 +28,9 @@ from columnar.model.cluster_status_records import BEING_CHANGED, CHANGE_FAILED, 
 from columnar.model.node_messages import ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted
+
+if TYPE_CHECKING:
+    from columnar.master.node_fences import NodeFences  # which needs ``Servers``
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,12 @@ class Servers(Protocol):
     def remarks(self) -> tuple[str, ...]:
         """Return sentences about what the shell cannot do now."""
 
+    def unfenced_nodes(self) -> tuple[Incarnation, ...]:
+        """Return the nodes that have ended by time, and may still reach the data folder."""
+
+    def fence_node(self, node: Incarnation) -> None:
+        """Count the node as shut out of the data folder, and end its lease; its end is an event."""
+
     async def fence(self, server: Incarnation, why: str) -> None:
         """Fence the server; return when it answers nothing any more."""
 
@@ -100,8 +109,9 @@ async def wait_for(servers: Servers, seconds: float, is_so: Callable[[], bool]) 
 
 
 class ProcessControl:
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, servers: Servers, node_fences: NodeFences) -> None:
         self._servers = servers
+        self._node_fences = node_fences
         self._state = servers.state
         self._busy_with: str | None = None  # the server that is being stopped or restarted
         self._begun: asyncio.Task[None] | None = None  # its stop or restart, if no request waits for the end
@@ -246,6 +256,10 @@ class ProcessControl:
             self._failed[name] = str(error)
 
     async def fence(self, name: str, dry_run: bool) -> Change:
+        """End a server at once, or count a node as off, whose machine is.  A server's name comes before a node's."""
+        nodes = self._node_fences.list_nodes()
+        if nodes and name not in self._state.current.servers:
+            return await self._node_fences.fence_node(name, dry_run)
         server = self._server(name)
         if server.state is ServerState.DOWN or server.incarnation is None:
             raise NotAllowed(f"{name} is down: nothing is to be fenced")

@@ -131,6 +131,13 @@ class LedServers:
     def facts(self, server: Incarnation) -> ServerFacts:
         return self._nodes.facts(server)
 
+    def unfenced_nodes(self) -> tuple[Incarnation, ...]:
+        return self._terms.fences.pending() if self._terms.fences is not None else ()
+
+    def fence_node(self, node: Incarnation) -> None:
+        if self._terms.fences is not None and not self._terms.fences.fence_by_hand(node):
+            self._terms.fence_node(node)
+
     async def fence(self, server: Incarnation, why: str) -> None:
         self._host.events.event(self.state.silent(server, why, self.now_ms()))
         await self._wait_until_fenced(server)

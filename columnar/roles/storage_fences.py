@@ -64,6 +64,7 @@ class StorageFences:
         # Threads of the loop's executor may all wait for the file system, until this fence has succeeded.
         self._executor = ThreadPoolExecutor(1, "records of mounts")
         self._pending: dict[Incarnation, _Pending] = {}
+        self._by_hand: set[Incarnation] = set()  # nodes whose leases were not over when a person spoke
         self._permits = asyncio.Semaphore(AT_ONCE)
         self._work = Background(LOOP)
         self._is_closed = False
@@ -84,6 +85,8 @@ class StorageFences:
         if node not in self._pending and not self._is_closed:
             loop = asyncio.get_running_loop()
             self._pending[node] = pending = _Pending(loop.time(), loop.create_future(), loop.create_future())
+            if node in self._by_hand:
+                pending.by_hand.set_result(None)
             self._work.spawn(self._fence_node(node, pending))
 
     def forget(self, node: Incarnation) -> None:
@@ -96,13 +99,21 @@ class StorageFences:
         while waited := [pending.settled for node, pending in self._pending.items() if is_node_of(node, server)]:
             await asyncio.wait(waited)
 
-    def fenced_by_hand(self, name: str) -> bool:
-        """Take a person's word that the machine of each pending node of this name is off; tell whether there is one."""
-        found = [pending for node, pending in self._pending.items() if node.name == name]
-        for pending in found:
-            if not pending.by_hand.done():
-                pending.by_hand.set_result(None)
-        return bool(found)
+    def pending(self) -> tuple[Incarnation, ...]:
+        """Return the nodes that have ended by time and are not fenced yet."""
+        return tuple(self._pending)
+
+    def fence_by_hand(self, node: Incarnation) -> bool:
+        """Take a person's word that the machine of the node is off; return whether its fence was pending.
+
+        If the lease of the node is not over yet, the word counts when it is.
+        """
+        pending = self._pending.get(node)
+        if pending is None:
+            self._by_hand.add(node)
+        elif not pending.by_hand.done():
+            pending.by_hand.set_result(None)
+        return pending is not None
 
     def remarks(self) -> tuple[str, ...]:
         """Return sentences for operators about the fences that take long."""

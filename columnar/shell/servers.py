@@ -350,8 +350,8 @@ def stop(server: Server, name: str, timeout: float, dry_run: bool) -> None:
 
 
 @click.command()
-@server_argument
-@click.option("--confirm", metavar="SERVER", default="", help="Its name once more, where nobody can be asked.")
+@click.argument("name", metavar="SERVER|NODE", shell_complete=completing("server"))
+@click.option("--confirm", metavar="NAME", default="", help="The name once more, where nobody can be asked.")
 @dry_run_option
 @with_supervisor
 def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
@@ -359,9 +359,14 @@ def fence(server: Server, name: str, confirm: str, dry_run: bool) -> None:
 
     Use it for a server that hangs; 'columnar restart' is the gentle way. Asks for the name once more.
 
+    With the name of a node you say that its machine is off, or cut from the data folder. Use it if the regions of a
+    node that ended wait for its fence at the file system, because the fence command fails: other servers then take them
+    at once. The lease of a node that still renews it is ended first, and its processes end when they notice.
+
     \b
       columnar fence s2
       columnar fence s2 --confirm s2
+      columnar fence n2 --confirm n2
     """
     admin = ClusterAdmin(server.connection)
     if not dry_run:

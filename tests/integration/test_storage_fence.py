@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,3 +126,48 @@ def test_a_node_that_is_back_is_not_fenced_in_place_of_its_former_self(cluster: 
     until(lambda: values(leader, b"t") == [b"4"] * len(ROWS))
     switch.on()
     until(lambda: all_up(cluster))
+
+
+def test_the_word_of_a_person_lets_the_regions_go_on(cluster: ManyNodes, switch: Switch) -> None:
+    leader, (dead, living) = lead_and_others(cluster)
+    write(leader, b"t", b"5")
+    place(cluster, dead)
+    switch.off()
+    dead.kill()
+    until(lambda: remark(dead) in said(cluster))
+    at = ("--data", str(cluster.data))
+    for name, why in (("n9", "there is no server n9, and no node"), (leader.name, "leads, and answers this call")):
+        refused = command("fence", name, "--confirm", name, *at)
+        assert refused.returncode == 1
+        assert why in refused.stderr
+    wrong = command("fence", dead.name, "--confirm", living.name, *at)
+    assert "nothing was done" in wrong.stderr
+    assert "its machine must be off" in command("fence", dead.name, "--dry-run", *at).stdout
+    assert f"{dead.name}-s1" in owners(leader, b"t"), "nothing has been said yet"
+    spoken = command("fence", dead.name, "--confirm", dead.name, *at)
+    assert spoken.returncode == 0, spoken.stderr
+    assert values(living, b"t") == [b"5"] * len(ROWS)
+    assert remark(dead) not in said(cluster)
+    before = len(switch.calls())
+    write(living, b"t", b"6")
+    assert len(switch.calls()) == before, "it is not run again"
+    switch.on()
+    revive(cluster, dead)
+
+
+def test_the_word_of_a_person_ends_the_lease_of_a_node_that_renews_it(cluster: ManyNodes, switch: Switch) -> None:
+    leader, (living, fenced) = lead_and_others(cluster)  # the first node of the machine answers the command
+    until(lambda: all_up(cluster))
+    place(cluster, fenced)
+    write(leader, b"t", b"7")
+    switch.off()
+    before = len(switch.calls())
+    spoken = command("fence", fenced.name, "--confirm", fenced.name, "--data", str(cluster.data), "--json")
+    assert json.loads(spoken.stdout)["done"], spoken.stdout
+    assert values(living, b"t") == [b"7"] * len(ROWS)
+    assert fenced.has_ended(COMMAND_S)
+    assert "this node was fenced" in fenced.log.read_text()
+    assert len(switch.calls()) == before
+    switch.on()
+    fenced.close_output()
+    revive(cluster, fenced)

@@ -39,6 +39,7 @@ class OperatedCluster:
         self.control = ClusterControl(self, MaintenanceLock(MemoryCalls(CasMemory())))
         self.node_of: dict[str, str] = {}
         self.living_nodes: tuple[str, ...] = ()
+        self.unfenced: tuple[Incarnation, ...] = ()  # nodes
         self.said: tuple[str, ...] = ()  # what the shell cannot do
 
     @property
@@ -103,6 +104,14 @@ class OperatedCluster:
             return ServerFacts()
         number = int(server.name.removeprefix("s"))
         return ServerFacts("9.9", f"127.0.0.1:{40_000 + number}", 4_700 + number, number)
+
+    def unfenced_nodes(self) -> tuple[Incarnation, ...]:
+        return self.unfenced
+
+    def fence_node(self, node: Incarnation) -> None:
+        self.ended.append(f"fence node {node}")
+        self.unfenced = tuple(one for one in self.unfenced if one != node)
+        self.living_nodes = tuple(one for one in self.living_nodes if one != str(node))
 
     async def fence(self, server: Incarnation, why: str) -> None:
         self.ended.append(f"fence {server}")

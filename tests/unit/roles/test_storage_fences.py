@@ -147,13 +147,31 @@ def test_the_word_of_a_person_ends_a_fence_that_hangs() -> None:
         records, fence = Records(dead()), Fence()
         fence.gate.clear()
         fences = StorageFences(fence, records)
-        assert not fences.fenced_by_hand("n2"), "nothing is pending"
         fences.begin_fence(N2)
         await until(lambda: bool(fence.run))
-        assert not fences.fenced_by_hand("n3")
-        assert fences.fenced_by_hand("n2")
-        assert fences.fenced_by_hand("n2"), "said twice"
+        assert not fences.fence_by_hand(Incarnation("n3", 5)), "nothing is pending"
+        assert not fences.fence_by_hand(Incarnation("n2", 4)), "nor for an earlier start of the node"
+        await asyncio.sleep(0.01)
+        assert fences.pending() == (N2,)
+        assert fences.fence_by_hand(N2)
+        assert fences.fence_by_hand(N2), "said twice"
         await fences.until_fenced(SERVER)
+        await until(lambda: not records.records)
+        fences.stop()
+
+    run(test)
+
+
+def test_the_word_of_a_person_counts_when_the_lease_is_over() -> None:
+    async def test() -> None:
+        records, fence = Records(dead()), Fence()
+        fence.gate.clear()
+        fences = StorageFences(fence, records)
+        assert not fences.fence_by_hand(N2)
+        assert fences.pending() == ()
+        fences.begin_fence(N2)
+        await fences.until_fenced(SERVER)
+        assert fence.run == [], "no command is run for a machine that is off"
         await until(lambda: not records.records)
         fences.stop()
 
