@@ -18,6 +18,7 @@ import yaml
 from columnar.cli import _SUBCOMMANDS, main
 from columnar.config import StandaloneConfig
 from columnar.limits import CONNECTIONS, OPEN_REGIONS, STOP_REGION_S, STOP_S
+from columnar.roles.fence_commands import CephFence, storage_fence
 from columnar.roles.regionserver import own_ports
 from columnar.shell.probe_root import PORT
 from tests.support import kubernetes_schemas
@@ -337,6 +338,28 @@ def test_the_probe_tries_the_folder_of_the_nodes() -> None:
     port = pod["spec"]["containers"][0]["ports"][0]["containerPort"]
     assert f"--listen columnar-probe-0.columnar-probe:{port}\n" in page
     assert port == PORT
+
+
+def test_the_fence_of_the_page_is_one_that_the_manifest_and_the_program_take() -> None:
+    page = (ROOT / "docs/kubernetes.md").read_text()
+    argument, mount, volume = [
+        yaml.safe_load(re.sub(r" +# .*", "", line))[0]
+        for line in re.findall(r"^ +(- .*) # (?:args|volumeMounts|volumes)$", page, re.M)
+    ]
+    (document,) = of_kind(PACKAGING / "kubernetes/nodes.yaml", "StatefulSet")
+    pod = document["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert "--fence-command" not in " ".join(container["args"]), "the image has no command ceph"
+    container["args"].append(argument)
+    container["volumeMounts"].append(mount)
+    pod["volumes"].append(volume)
+    assert kubernetes_schemas.errors_in(document) == []
+    found = parsed([word.replace("$(POD_IP)", "10.1.2.3") for word in container["args"]])
+    assert isinstance(storage_fence(found["fence_command"], found["data"]), CephFence)
+    assert mount["name"] == volume["name"]
+    assert f"kubectl create secret generic {volume['secret']['secretName']} " in page
+    assert f"--from-file ceph.client.{found['fence_command'].rpartition(' ')[2]}.keyring" in page
+    assert volume["secret"]["defaultMode"] == 0o440, "for the group of the pod; YAML takes 0440 as octal"
 
 
 def test_the_image_has_the_same_user_ports_and_version() -> None:
