@@ -85,7 +85,7 @@ class Candidate:
         self._may_lead = may_lead
         self._epoch_floor = epoch_floor
         self._polls = _Polls(times, key)
-        self.members = Membership(times)
+        self.members = Membership(times, key)
         self._leader = LeaseWatcher(times)
         self._lease: LeaseHolder | None = None
         self._fences: list[Fence] = []  # found by the last good poll

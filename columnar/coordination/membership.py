@@ -17,6 +17,8 @@ Invariants:
     M2. A holder that renews is fenced only if it has been known for ``fence_ms``, so each candidate that polls without
         a gap of ``stale_ms`` has seen the holder.  Therefore a holder that no poll of a candidate has shown was deleted
         before the candidate's counts began, or has not been given anything by a leader (``unlisted_over_ms``).
+    M3. All counts begin anew while the record of the candidate's own node stands still for half of ``fence_ms``.  So no
+        holder is fenced for a time in which the service answers polls and takes no renewal, as an etcd without room.
 """
 
 from __future__ import annotations
@@ -48,9 +50,13 @@ class Fence:
 class Membership:
     """The holders, from poll to poll."""
 
-    def __init__(self, times: LeaseTimes) -> None:
+    def __init__(self, times: LeaseTimes, own: str = "") -> None:
+        """Pass the key of the candidate's own node, whose record it renews; empty: it has none."""
         self.ended: dict[str, Ended] = {}  # by key, until ``take_ended`` returns them
         self._times = times
+        self._own = own
+        self._own_version: int | None = None
+        self._own_since_ms = 0  # when that version was first seen
         self._watcher = LeaseWatcher(times)
         self._withdrawn: frozenset[str] = frozenset()  # as the last good poll showed
         self._requested: set[str] = set()  # to be fenced though they renew
@@ -68,11 +74,23 @@ class Membership:
 
     def on_polled(self, answer: WasPolled, now_ms: int) -> list[Fence]:
         """Take a good poll; returns the records that a leader deletes."""
+        self._check_own(answer.versions.get(self._own), now_ms)
         for key in self._watcher.on_polled(answer.versions, now_ms):
             is_by_time = key not in self._withdrawn
             self._end(key, now_ms + self._times.fence_ms if is_by_time else now_ms, is_by_time=is_by_time)
         self._withdrawn = answer.withdrawn
         return list(self._find_fences(now_ms))
+
+    def _check_own(self, version: int | None, now_ms: int) -> None:
+        """Begin the counts anew if the own node cannot renew (M3).
+
+        Half of ``fence_ms`` is longer than a renewal takes that must find another server of the service, and so short
+        that it is over before any record, which may have been renewed a little earlier, counts as silent.
+        """
+        if version != self._own_version:
+            self._own_version, self._own_since_ms = version, now_ms
+        elif version is not None and 2 * (now_ms - self._own_since_ms) >= self._times.fence_ms:
+            self._watcher.on_poll_failed()
 
     def on_poll_failed(self) -> None:
         self._watcher.on_poll_failed()

@@ -28,7 +28,7 @@ from columnar.coordination.lease import (
     WasPolled,
     WasRead,
 )
-from columnar.coordination.membership import Ended
+from columnar.coordination.membership import Ended, Membership
 
 TIMES = LeaseTimes.of_lease()
 KEY = "nodes/n1.1"
@@ -498,3 +498,42 @@ def test_a_refused_renewal_is_not_repeated_without_a_pause() -> None:
                 holder.on_answer(WasRead(Found(0, "mine")), now_ms)
         now_ms += 1
     assert writes <= 2 + 1_000 // RETRY_MS
+
+
+def test_nobody_is_fenced_for_a_time_in_which_the_own_node_cannot_renew() -> None:
+    """As with an etcd without room, which answers polls and takes no renewal."""
+    members = Membership(TIMES, "nodes/own")
+    version, now_ms = 1, 0
+
+    def poll(other: int, *, renews: bool) -> list[str]:
+        nonlocal version, now_ms
+        now_ms += TIMES.poll_ms
+        version += renews
+        answer = WasPolled({"nodes/own": version, "nodes/other": other, "nodes/dead": 7}, None)
+        return [fence.key for fence in members.on_polled(answer, now_ms)]
+
+    for _ in range(5):
+        assert poll(3, renews=True) == []
+    for _ in range(10 * TIMES.fence_ms // TIMES.poll_ms):
+        assert poll(3, renews=False) == []
+    assert poll(3, renews=True) == [], "the other one renews a moment later"
+    silent = 0
+    while poll(4, renews=True) != ["nodes/dead"]:
+        silent += 1
+        assert silent * TIMES.poll_ms <= TIMES.fence_ms
+    assert (silent + 3) * TIMES.poll_ms >= TIMES.fence_ms
+
+
+def test_a_dead_node_is_fenced_in_time_though_the_own_renewal_is_late_once() -> None:
+    """As if the dead node's machine also ran the server of the service that this node has used."""
+    members = Membership(TIMES, "nodes/own")
+    late_ms = TIMES.fence_ms // 2 - TIMES.poll_ms
+    fences: list[str] = []
+    now_ms = 0
+    while not fences:
+        own = 1 if now_ms < late_ms else now_ms
+        polled_now = WasPolled({"nodes/own": own, "nodes/dead": 7}, None)
+        fences = [fence.key for fence in members.on_polled(polled_now, now_ms)]
+        now_ms += TIMES.poll_ms
+    assert fences == ["nodes/dead"]
+    assert now_ms <= TIMES.fence_ms + 2 * TIMES.poll_ms

@@ -577,6 +577,37 @@ def test_a_service_that_fails_interrupts_and_takes_nothing() -> None:
     run(test())
 
 
+def test_a_service_that_refuses_writes_and_answers_reads_takes_nothing() -> None:
+    """As an etcd without room: who renews first, when there is room again, must not fence the others."""
+
+    async def test() -> None:
+        async with nodes("n1", "n2", "n3") as all_nodes:
+            for node in all_nodes:
+                await node.start()
+            await all_nodes[0].heard.until(lambda: len(all_nodes[0].heard.nodes) == 3)
+            full_until = {name: threading.Event() for name in ("n1", "n2", "n3")}
+
+            def refuse(node: Node) -> Callable[[str, str], None]:
+                def before(call: str, _key: str) -> None:
+                    if call in ("put", "create") and not full_until[node.record.node].is_set():
+                        raise CasRefused("it is full")
+
+                return before
+
+            for node in all_nodes:
+                node.before = refuse(node)
+            await asyncio.sleep(2 * TIMES.fence_ms / 1_000)  # time is what is tried
+            assert not any(node.page.is_valid() for node in all_nodes)
+            for node in all_nodes:  # one after the other has room, the leader too
+                full_until[node.record.node].set()
+                await asyncio.sleep(TIMES.fence_ms / 1_000 / 4)
+            for node in all_nodes:
+                await node.heard.until(lambda one=node: one.page.is_valid())  # type: ignore[misc]
+            assert not any(name in node.heard.names() for node in all_nodes for name in ("node_ended", "lease_lost"))
+
+    run(test())
+
+
 @pytest.mark.parametrize("error", [CasRefused("a test"), ValueError("a test")], ids=["refused", "unexpected"])
 def test_a_thread_survives_what_the_client_raises(
     error: Exception, caplog: pytest.LogCaptureFixture, expected_faults: Callable[[], dict[str, int]]
