@@ -1,4 +1,4 @@
-"""What the handlers count on, held against the wiki on a real store, on three servers, and against the one in memory.
+"""What the handlers count on, held against the wiki on a real store, servers and nodes, and against the one in memory.
 
 On the store the application keeps the indexes, or triggers keep them: both lead to the same cells.
 
@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.cluster_process import ClusterProcess
+from tests.support.deep import cases
+from tests.support.many_nodes import NodesCluster
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
@@ -22,10 +24,18 @@ from wikka_port.consistency import check
 from wikka_port.page_rows import Cells, RevisionDraft
 from wikka_port.pages import Allow, Conflict, Indexes, Saved, Wiki
 
+STORES = ["memory", "store", "triggers", "servers"]
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
     with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 3) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
+    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3) as running:
         yield running
 
 
@@ -38,7 +48,7 @@ class SettledWiki(Wiki):
         return saved
 
 
-@pytest.fixture(params=["memory", "store", "triggers", "servers"])
+@pytest.fixture(params=cases("kinds of stores of the wiki", deep=[*STORES, "nodes"], short=STORES))
 def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     if request.param == "memory":
         yield MemoryWiki()
@@ -49,7 +59,7 @@ def wiki(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         with with_triggers(tmp_path) as made:
             yield made
     else:
-        cluster = request.getfixturevalue("cluster")
+        cluster = request.getfixturevalue("cluster" if request.param == "servers" else "nodes")
         with prepared(cluster.port) as made:
             yield made
         cluster.drop_all()

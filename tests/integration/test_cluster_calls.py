@@ -11,29 +11,33 @@ from typing import Any
 import pytest
 
 from columnar.client import Connection, Contribute, Expect, Increment, Put
+from columnar.client.cluster import ClusterAdmin
 from columnar.model import flow_status
 from columnar.wire.idl import columnar, hbase
 from tests.support.cluster_process import ClusterProcess
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 
 SPLITS = [b"d", b"h", b"m", b"r", b"v"]
 ROWS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]
 MODULE = "tests.support.trigger_functions"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+@pytest.fixture(scope="module", params=CLUSTERS)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess | NodesCluster]:
     folder = tmp_path_factory.mktemp("cluster") / "data"
-    with ClusterProcess(folder, 2, "--web-port", "0", "--trigger-modules", MODULE) as store:
+    with cluster_of(request.param, folder, 2, "--trigger-modules", MODULE) as store:
         yield store
 
 
-def made(cluster: ClusterProcess, table: str, family: str = "f") -> Connection:
+def made(cluster: ClusterProcess | NodesCluster, table: str, family: str = "f") -> Connection:
     connection = cluster.connection()
     connection.create_table(table, {family: {}}, splits=SPLITS)
     return connection
 
 
-def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess) -> None:
+def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess | NodesCluster) -> None:
     made(cluster, "scanned").close()
     one, other = cluster.rows_of_each()
     with one, other:
@@ -49,7 +53,7 @@ def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess) -> None:
             one.client.scannerGetList(scanner, 5)
 
 
-def test_contributions_arrive_through_any_server(cluster: ClusterProcess) -> None:
+def test_contributions_arrive_through_any_server(cluster: ClusterProcess | NodesCluster) -> None:
     connection = cluster.connection()
     connection.create_table("authors", {"n": {}, "m": {}, "o": {}}, splits=SPLITS)
     one, other = connection.table("authors"), cluster.connection().table("authors")
@@ -67,7 +71,7 @@ def test_contributions_arrive_through_any_server(cluster: ClusterProcess) -> Non
         table.connection.close()
 
 
-def test_conditional_writes_of_rows_of_all_servers_through_any(cluster: ClusterProcess) -> None:
+def test_conditional_writes_of_rows_of_all_servers_through_any(cluster: ClusterProcess | NodesCluster) -> None:
     """A row of another server is left by the call and asked for alone: each is one step, done once."""
     with closing(made(cluster, "checked")) as one, closing(cluster.connection()) as other:
         with one.table("checked").batch() as batch:  # regions open when they are first asked for something
@@ -95,7 +99,9 @@ def checked_rows(column: bytes) -> list[Any]:
     return [columnar.CheckedRow(row=row, conditions=[], operations=[operation]) for row in ROWS]
 
 
-def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluster: ClusterProcess) -> None:
+def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(
+    cluster: ClusterProcess | NodesCluster,
+) -> None:
     gateways = [made(cluster, "orders"), made(cluster, "audit", "a")]  # connections to different servers
     gateways[0].triggers.add("obeys", b"orders", f"{MODULE}:obey", [b"f"], attempts=1)
     for row in ROWS:
@@ -136,7 +142,7 @@ def test_triggers_of_all_servers_are_waited_for_listed_and_retried_at_any(cluste
         gateway.close()
 
 
-def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess) -> None:
+def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess | NodesCluster) -> None:
     made(cluster, "counted").close()
     with ExitStack() as opened:
         # Twice, because connections of earlier tests may still count as open at one of the servers.
@@ -151,7 +157,7 @@ def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess) ->
         assert all(report.connections >= 3 for report in reports)
     with urllib.request.urlopen(f"{cluster.web}metrics") as page:
         text = page.read().decode()
-    for server in ("s1", "s2"):
+    for server in {server.name for server in ClusterAdmin(found[0]).servers().servers}:
         for name in (
             f'columnar_server_told{{server="{server}"}}',
             f'columnar_requests_total{{method="mutateRow",outcome="ok",server="{server}"}}',

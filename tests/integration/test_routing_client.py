@@ -19,6 +19,8 @@ from columnar.client import ClusterAdmin, Connection, ConnectionPool, Expect, In
 from columnar.client.errors import IOError, hbase_class
 from tests.support.certificates import Authority
 from tests.support.cluster_process import ClusterProcess
+from tests.support.deep import cases
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 from tests.support.ports import free_port
 from tests.support.shell import Shell
 from tests.support.standalone_store import StoreProcess
@@ -29,25 +31,29 @@ LOST = (TTransportException, OSError, EOFError)
 TIMEOUT_MS = 30_000
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
+@pytest.fixture(
+    scope="module", params=cases("routing clients, of servers and of nodes", deep=CLUSTERS, short=CLUSTERS[:1])
+)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess | NodesCluster]:
     folder = tmp_path_factory.mktemp("routing") / "data"
-    with ClusterProcess(folder, 3, "--web-port", "0") as store:
+    with cluster_of(request.param, folder, 3) as store:
         yield store
 
 
-def routing(store: StoreProcess, **options: Any) -> Connection:
+def routing(store: StoreProcess | NodesCluster, **options: Any) -> Connection:
     return Connection("127.0.0.1", store.port, timeout=TIMEOUT_MS, routing=True, **options)
 
 
-def forwarded(store: ClusterProcess) -> int:
+def forwarded(store: ClusterProcess | NodesCluster) -> int:
     """Return the calls that servers have forwarded so far."""
     with urllib.request.urlopen(f"{store.web}/metrics") as page:
         found = re.findall(r"^columnar_forwarded_total\{[^}]*\} (\d+)", page.read().decode(), re.MULTILINE)
     return sum(map(int, found))
 
 
-def test_all_that_a_table_does_goes_to_the_owners(cluster: ClusterProcess) -> None:
+def test_all_that_a_table_does_goes_to_the_owners(cluster: ClusterProcess | NodesCluster) -> None:
     with routing(cluster) as connection:
         connection.create_table("all", {"f": {}}, splits=SPLITS)
         table = connection.table("all")
@@ -88,7 +94,7 @@ def test_all_that_a_table_does_goes_to_the_owners(cluster: ClusterProcess) -> No
         assert forwarded(cluster) > before + 30, "what others are forwarded is counted"
 
 
-def test_a_table_that_is_made_anew_is_found(cluster: ClusterProcess) -> None:
+def test_a_table_that_is_made_anew_is_found(cluster: ClusterProcess | NodesCluster) -> None:
     with routing(cluster) as connection:
         for splits in (SPLITS, [b"5"], [b"%02d" % n for n in range(3, 90, 7)]):
             connection.create_table("anew", {"f": {}}, splits=splits)
@@ -102,7 +108,7 @@ def test_a_table_that_is_made_anew_is_found(cluster: ClusterProcess) -> None:
 class Writer(threading.Thread):
     """Counts each of its rows up, and reads what it counted: by single calls, batches and scans."""
 
-    def __init__(self, store: ClusterProcess, number: int, stop: threading.Event) -> None:
+    def __init__(self, store: ClusterProcess | NodesCluster, number: int, stop: threading.Event) -> None:
         super().__init__(name=f"writer {number}")
         self._connection = routing(store)
         self._table = self._connection.table("moved")
@@ -158,7 +164,9 @@ class Writer(threading.Thread):
             self.possible[row] = {value}
 
 
-def _upheaval(store: ClusterProcess, connection: Connection, rng: random.Random, *, kills: int, rounds: int) -> None:
+def _upheaval(
+    store: ClusterProcess | NodesCluster, connection: Connection, rng: random.Random, *, kills: int, rounds: int
+) -> None:
     admin, regions = ClusterAdmin(connection), RegionAdmin(connection)
     for n in range(rounds):
         locations = [one for one in admin.locations(b"moved") if one.state == "OPEN"]
@@ -177,7 +185,7 @@ def _upheaval(store: ClusterProcess, connection: Connection, rng: random.Random,
             store.kill_server(rng.randrange(2))
 
 
-def _moved(store: ClusterProcess, *, kills: int, rounds: int) -> list[Writer]:
+def _moved(store: ClusterProcess | NodesCluster, *, kills: int, rounds: int) -> list[Writer]:
     with closing(routing(store)) as connection:
         connection.create_table("moved", {"f": {}}, splits=SPLITS)
         stop = threading.Event()
@@ -201,7 +209,7 @@ def _moved(store: ClusterProcess, *, kills: int, rounds: int) -> list[Writer]:
         return writers
 
 
-def test_moves_splits_and_merges_fail_no_call(cluster: ClusterProcess) -> None:
+def test_moves_splits_and_merges_fail_no_call(cluster: ClusterProcess | NodesCluster) -> None:
     writers = _moved(cluster, kills=0, rounds=30)
     assert sum(writer.calls for writer in writers) > 100
     assert sum(writer.lost for writer in writers) == 0
@@ -231,7 +239,7 @@ def test_a_rolling_restart_fails_no_call(tmp_path: Path) -> None:
 # --- several addresses -------------------------------------------------------------------------------
 
 
-def test_the_first_address_that_answers(cluster: ClusterProcess) -> None:
+def test_the_first_address_that_answers(cluster: ClusterProcess | NodesCluster) -> None:
     addresses = [f"127.0.0.1:{free_port()}", f"127.0.0.1:{cluster.port}"]
     for hosts in (addresses, ",".join(addresses)):
         for options in ({}, {"routing": True}, {"transport": "framed", "protocol": "compact"}):
@@ -257,7 +265,7 @@ def test_the_next_address_once_a_server_is_killed(tmp_path: Path, killed: int) -
                 assert table.row(b"1") == {b"f:q": b"1"}
 
 
-def test_a_pool_has_our_connections(cluster: ClusterProcess) -> None:
+def test_a_pool_has_our_connections(cluster: ClusterProcess | NodesCluster) -> None:
     addresses = f"127.0.0.1:{free_port()},127.0.0.1:{cluster.port}"
     pool = ConnectionPool(2, host=addresses, timeout=TIMEOUT_MS, routing=True)
     with pool.connection() as connection:

@@ -14,6 +14,8 @@ from columnar.client import Connection
 from columnar.client.errors import IOError as Refused
 from columnar.model.trigger_registration import start_at
 from tests.support.cluster_process import ClusterProcess
+from tests.support.deep import cases
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 from tests.support.shell import Shell
 from tests.support.standalone_store import WAIT_S
 
@@ -50,7 +52,7 @@ def late(change: Change):
 class Place:
     """A cluster, its command line, and the module that its workers and this process import."""
 
-    def __init__(self, cluster: ClusterProcess, folder: Path) -> None:
+    def __init__(self, cluster: ClusterProcess | NodesCluster, folder: Path) -> None:
         self.cluster, self._file = cluster, folder / f"{MODULE}.py"
         self.shell = Shell(f"127.0.0.1:{cluster.port}")
 
@@ -64,11 +66,11 @@ class Place:
         self.shell.out("trigger", "reload")
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+@pytest.fixture(scope="module", params=cases("triggers, of servers and of nodes", deep=CLUSTERS, short=CLUSTERS[:1]))
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("triggers")
     (folder / f"{MODULE}.py").write_text("")
-    cluster = ClusterProcess(folder / "data", 2, "--trigger-modules", MODULE)
+    cluster = cluster_of(request.param, folder / "data", 2, "--trigger-modules", MODULE)
     cluster.environment["PYTHONPATH"] += f":{folder}"
     cluster.environment["PYTHONDONTWRITEBYTECODE"] = "1"
     with pytest.MonkeyPatch.context() as patch, cluster:

@@ -14,22 +14,28 @@ from columnar.client import Connection, Put
 from columnar.client.cluster import ClusterAdmin
 from columnar.model.view_definition import Source, View, to_json
 from tests.support.cluster_process import ClusterProcess
+from tests.support.deep import cases
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 
 SPLITS = [b"3", b"6"]
 WAIT_MS = 60_000
 VIEW = View("by_a", Source("t", ("f:a",), sums={"n": "f:n"}))
 
 
-@pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
-    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 2, "--web-port", "0") as store:
+@pytest.fixture(
+    params=cases("a view through a move and a kill, of servers and of nodes", deep=CLUSTERS, short=CLUSTERS[:1])
+)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess | NodesCluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster") / "data", 2) as store:
         yield store
 
 
 class Load:
     """Writes until it is stopped, again where a server died."""
 
-    def __init__(self, cluster: ClusterProcess) -> None:
+    def __init__(self, cluster: ClusterProcess | NodesCluster) -> None:
         self._cluster = cluster
         self._rng = random.Random(7)
         self._stop = threading.Event()
@@ -70,7 +76,7 @@ def check(connection: Connection) -> None:
     assert found == {row: {c: n for c, n in held.items() if n} for row, held in expected.items()}
 
 
-def test_a_view_is_kept_through_a_move_and_a_kill(cluster: ClusterProcess) -> None:
+def test_a_view_is_kept_through_a_move_and_a_kill(cluster: ClusterProcess | NodesCluster) -> None:
     connection = cluster.connection()
     connection.create_table("t", {"f": {}}, splits=SPLITS)
     for n in range(200):

@@ -12,6 +12,8 @@ from thriftpy2.transport import TTransportException
 from columnar.client import Connection, NotYet, Put, RegionAdmin, Source, View
 from columnar.client.errors import IOError as Refused
 from tests.support.cluster_process import ClusterProcess
+from tests.support.deep import cases
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 
 PAGES = 300
 AUTHORS = [b"ann", b"bob", b"cid", b"mia", b"zoe"]
@@ -21,9 +23,11 @@ WAIT_MS = 60_000
 LOST = (TTransportException, OSError, EOFError)  # the connection, with its server
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
-    with ClusterProcess(tmp_path_factory.mktemp("views") / "data", 2) as store:
+@pytest.fixture(scope="module", params=cases("views, of servers and of nodes", deep=CLUSTERS, short=CLUSTERS[:1]))
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess | NodesCluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("views") / "data", 2) as store:
         with closing(store.connection()) as connection:
             connection.create_table("pages", {"meta": {}}, splits=[b"page100", b"page200"])
             with connection.table("pages").batch(batch_size=100) as batch:
@@ -48,7 +52,7 @@ def built(connection: Connection, table: str) -> None:
         assert connection.views.wait(table.replace(".", "@"), timeout_ms=WAIT_MS)
 
 
-def test_reads_see_what_was_written(cluster: ClusterProcess) -> None:
+def test_reads_see_what_was_written(cluster: ClusterProcess | NodesCluster) -> None:
     with closing(cluster.connection()) as connection:
         authors = connection.view("authors")
         numbers = range(1, PAGES, len(AUTHORS))
@@ -72,7 +76,7 @@ def test_reads_see_what_was_written(cluster: ClusterProcess) -> None:
             authors.get(b"new", after=f"{origin}-{int(number) + 1_000_000}", timeout_ms=1)
 
 
-def test_a_check_finds_nothing_while_writers_write(cluster: ClusterProcess) -> None:
+def test_a_check_finds_nothing_while_writers_write(cluster: ClusterProcess | NodesCluster) -> None:
     with closing(cluster.connection()) as connection:
         sound = connection.views.check("authors")
         assert (sound.wrong, sound.unsure, sound.findings) == (0, 0, ())
@@ -83,7 +87,7 @@ def test_a_check_finds_nothing_while_writers_write(cluster: ClusterProcess) -> N
             assert (repaired.wrong, repaired.repaired) == (0, 0)
 
 
-def test_a_swap_leaves_no_reader_without_an_answer(cluster: ClusterProcess) -> None:
+def test_a_swap_leaves_no_reader_without_an_answer(cluster: ClusterProcess | NodesCluster) -> None:
     with closing(cluster.connection()) as connection, writing(cluster):
         assert connection.views.rebuild("authors", OTHER) == "authors.2"
         built(connection, "authors.2")
@@ -112,7 +116,7 @@ def test_a_swap_leaves_no_reader_without_an_answer(cluster: ClusterProcess) -> N
         assert b"authors" not in connection.tables()
 
 
-def swap_through(cluster: ClusterProcess) -> None:
+def swap_through(cluster: ClusterProcess | NodesCluster) -> None:
     """There and back, through the death of the server that is asked: a change whose answer is lost is done or not."""
     for table in ("authors", "authors.2"):
         while live(cluster) != table:
@@ -120,7 +124,7 @@ def swap_through(cluster: ClusterProcess) -> None:
                 connection.views.rollback("authors")
 
 
-def live(cluster: ClusterProcess) -> str:
+def live(cluster: ClusterProcess | NodesCluster) -> str:
     while True:
         with suppress(*LOST), closing(cluster.connection()) as connection:
             return next(one.table for one in connection.views.list() if one.role == "live")
@@ -129,7 +133,7 @@ def live(cluster: ClusterProcess) -> str:
 class Running:
     """A thread that does one thing until the end of the block, which raises what went wrong."""
 
-    def __init__(self, cluster: ClusterProcess, work: object, *, through_deaths: bool = False) -> None:
+    def __init__(self, cluster: ClusterProcess | NodesCluster, work: object, *, through_deaths: bool = False) -> None:
         self._connection = cluster.connection()
         self._cluster = cluster
         self._through_deaths = through_deaths
@@ -168,7 +172,7 @@ class Running:
             raise self._failures[0]
 
 
-def writing(cluster: ClusterProcess, *, through_deaths: bool = False) -> Running:
+def writing(cluster: ClusterProcess | NodesCluster, *, through_deaths: bool = False) -> Running:
     def write(connection: Connection, number: int) -> None:
         try:
             connection.table("pages").put(b"page%03d" % (number * 7 % PAGES), cells_of(number))
@@ -179,7 +183,7 @@ def writing(cluster: ClusterProcess, *, through_deaths: bool = False) -> Running
     return Running(cluster, write, through_deaths=through_deaths)
 
 
-def reading(cluster: ClusterProcess, *, through_deaths: bool = False) -> Running:
+def reading(cluster: ClusterProcess | NodesCluster, *, through_deaths: bool = False) -> Running:
     """By the view's API and as any HBase client does: each read answers for one generation as a whole."""
 
     def read(connection: Connection, number: int) -> None:

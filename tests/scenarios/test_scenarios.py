@@ -25,7 +25,7 @@ from columnar.roles.standalone import Standalone
 from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.cluster_process import ClusterProcess
-from tests.support.many_nodes import PATIENT, NodesCluster
+from tests.support.many_nodes import NodesCluster
 from tests.support.thrift_lines import answer_lines, error_line, parse
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
@@ -117,7 +117,7 @@ def test_three_servers_answer_as_one(file: Path, cluster: ClusterProcess) -> Non
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
-    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3, *PATIENT) as running:
+    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3) as running:
         yield running
 
 

@@ -28,6 +28,7 @@ WAIT_S: Final = 60.0  # generous: the machine may be busy
 LOOK_S: Final = 0.01
 # For long suites of calls: on a busy machine the service is late, and servers without a lease close connections.
 PATIENT: Final = ("--lease", "15")
+CLUSTERS: Final = ("servers", "nodes")  # what cluster_of starts
 
 
 class NodeProcess:
@@ -258,7 +259,7 @@ class NodesStore:
         """Return the processes of all servers, without spares."""
         return [pid for node in self.cluster.nodes for pid in node.servers() if not is_nobody(pid)]
 
-    def kill_server(self, which: int) -> None:
+    def kill_server(self, which: int = 0) -> None:
         pid = self.servers()[which]
         os.kill(pid, signal.SIGKILL)
         reaped(pid)
@@ -289,8 +290,8 @@ class NodesCluster(NodesStore):
 
     @property
     def web(self) -> str:
-        """Return the address of the first node's pages."""
-        return f"http://127.0.0.1:{self.cluster.nodes[0].web_port}/"
+        """Return the address of the leader's pages, which are those of the whole."""
+        return f"http://127.0.0.1:{self.cluster.leader().web_port}/"
 
     def connection(self) -> Connection:
         return self._next().connection()
@@ -317,8 +318,8 @@ class NodesCluster(NodesStore):
 def cluster_of(kind: str, folder: Path, count: int, *flags: str) -> ClusterProcess | NodesCluster:
     """Return a cluster that a ``with`` block starts: ``servers`` of one node, or ``nodes`` of one server each."""
     if kind == "servers":
-        return ClusterProcess(folder, count, *flags)
-    return NodesCluster(folder, count, *PATIENT, *flags)
+        return ClusterProcess(folder, count, "--web-port", "0", *flags)
+    return NodesCluster(folder, count, *flags)
 
 
 @contextmanager
