@@ -105,8 +105,11 @@ class Coordination(Protocol):
         may_lead: bool,
         epoch_floor: int,
         client: str = "",
+        web: str = "",
     ) -> None:
         """Acquire the node's lease, and note the mount of its ``client``; returns when the lease is held.
+
+        ``web``: the URL of the node's pages, for its record as a leader.
 
         The mount is noted after the lease is held, and before this node can lead.  Each renewal carries what
         ``servers`` says then.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Protocol
 
@@ -60,13 +61,14 @@ class CandidateThread(ServiceThread):
         times: LeaseTimes,
         calls: LoopCalls,
         candidate: Candidate,
-        node: NodeRecord,
+        own: LeaderRecord,
         page: LeasePage,
         events: CandidateEvents,
     ) -> None:
+        """Pass ``own``, the record of this node as a leader; nonce and epoch are the candidate's."""
         super().__init__("election of the leader", connect, times, calls)
         self._candidate = candidate
-        self._node = node  # of which name and address are written
+        self._own = own
         self._page = page
         self._base_ms = 0  # of the cluster's time, as the page has it
         self._events = events
@@ -174,9 +176,9 @@ class CandidateThread(ServiceThread):
         return encode_record(self._own_record())
 
     def _own_record(self) -> LeaderRecord:
-        candidate, node = self._candidate, self._node
+        candidate = self._candidate
         is_vacated = candidate.state is CandidateState.RESIGNING
-        return LeaderRecord(candidate.nonce, node.node, candidate.epoch, node.address, is_vacated)
+        return replace(self._own, nonce=candidate.nonce, epoch=candidate.epoch, vacated=is_vacated)
 
     # --- reports -------------------------------------------------------------------------------------
 

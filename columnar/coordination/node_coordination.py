@@ -80,6 +80,7 @@ class NodeCoordination:
         may_lead: bool,
         epoch_floor: int,
         client: str = "",
+        web: str = "",
     ) -> None:
         """See ``Coordination``; the record's nonce is drawn here.
 
@@ -100,7 +101,8 @@ class NodeCoordination:
         self._joined = loop.create_future()
         self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self, servers.read_pages)
         candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor, key=record.key)
-        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, record, page, self)
+        own = LeaderRecord("", record.node, 0, record.address, web=web)
+        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, own, page, self)
         self._renewal.start(self._renewal_ended.set)
         try:
             async with asyncio.timeout(START_S):

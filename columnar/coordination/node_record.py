@@ -15,7 +15,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     node    format nonce node incarnation address servers logs clock_ms [system_ms] [cluster_ms] [zone] [never_leads]
             [lease_ms] [withdrawn]
     mount   format node incarnation address client
-    leader  format nonce node epoch address [vacated]
+    leader  format nonce node epoch address [vacated] [web]
     counter format number
     cluster format cluster_id service_id
     maintenance format nonce holder what since_ms
@@ -41,6 +41,7 @@ A value is one JSON object, UTF-8, keys in this order, without spaces; an operat
     since_ms     the leader's clock when the holder got the lock
     withdrawn    true in the last record of a node that has ended all its servers; otherwise the field is missing
     vacated      true in the last record of a leader that resigned; otherwise the field is missing
+    web          the URL of the leader's pages; missing if it has none, or serves them at a port that the system chose
 
 Golden bytes: tests/golden/node-records.txt; the page: docs/formats/coordination.md.
 
@@ -62,6 +63,7 @@ NUMBER: Final = "counters/incarnation"
 CLUSTER: Final = "cluster/id"
 MAINTENANCE: Final = "maintenance/lock"
 _OMITTED: Final = {
+    "web",
     "withdrawn",
     "vacated",
     "system_ms",
@@ -121,6 +123,7 @@ class LeaderRecord:
     epoch: int
     address: str
     vacated: bool = False
+    web: str = ""  # the URL of the leader's pages, if it has any
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ def decode_leader_record(value: bytes) -> LeaderRecord:
     try:
         nonce, node = _text(found["nonce"]), _text(found["node"])
         epoch, address = _number(found["epoch"]), _text(found["address"])
-        return LeaderRecord(nonce, node, epoch, address, _flag(found, "vacated"))
+        return LeaderRecord(nonce, node, epoch, address, _flag(found, "vacated"), _text(found.get("web", "")))
     except (KeyError, TypeError) as error:
         raise _damaged(value) from error
 

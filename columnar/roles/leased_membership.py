@@ -25,6 +25,7 @@ from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import LinkTerms
 from columnar.cluster.refusals import Unknown
+from columnar.config import StandaloneConfig
 from columnar.coordination.api import Coordination
 from columnar.coordination.node_coordination import NodeCoordination, connect
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
@@ -87,6 +88,7 @@ class LeasedMembership:
         self._tls = tls
         self._client = client
         self.leader: FollowLeader | None = None
+        self.leader_web = ""
         links = LinkTerms(secret=secret, tls=tls)
         self._leadership = Leadership(
             parts,
@@ -144,6 +146,7 @@ class LeasedMembership:
             may_lead=parts.settings.may_lead,
             epoch_floor=epoch_floor,
             client=self._client,
+            web=_web_url(parts.config, self._peer_host),
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)
@@ -245,7 +248,7 @@ class LeasedMembership:
     # --- who leads -----------------------------------------------------------------------------------
 
     def _follow_leader(self, leader: LeaderRecord) -> None:
-        self.leader = FollowLeader(leader.epoch, leader.address)
+        self.leader, self.leader_web = FollowLeader(leader.epoch, leader.address), leader.web
         self._parts.name_leader()
         self._link.follow(leader.epoch, leader.address)  # also if it is this node, so that there is one way
 
@@ -286,6 +289,12 @@ def make_node_answers(own: OwnNode) -> PeerServer:
 
 def _serves_nothing(_table: str, _row: bytes) -> Unknown:
     return Unknown("a node serves no rows")
+
+
+def _web_url(config: StandaloneConfig, host: str) -> str:
+    """Return the URL of a node's pages; empty if it has none, or the system chooses their port."""
+    scheme = "https" if config.tls_cert else "http"
+    return f"{scheme}://{TcpAddress(host, config.web_port)}/" if config.web_port > 0 else ""
 
 
 def _check_fence(fence: StorageFence | None, data: str, client: str) -> None:

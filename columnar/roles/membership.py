@@ -72,6 +72,7 @@ class NodeParts:
 
 class Membership(Protocol):
     leader: FollowLeader | None  # the leader that servers follow now
+    leader_web: str  # the URL of its pages; empty if it has none
 
     @property
     def leading(self) -> LeadingNode | None:
@@ -182,6 +183,7 @@ class SoleMembership:
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
         self.leader: FollowLeader | None = None
+        self.leader_web = ""  # this node leads itself
         self.leading: LeadingNode | None = None
         self._served: asyncio.Future[None] | None = None  # done at the next change of ``ready``
         self._undo = AsyncExitStack()

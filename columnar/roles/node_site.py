@@ -106,7 +106,7 @@ class NodeSite:
             node=node.membership.name(),
             leader=leader.address if leader is not None else "",
             leader_epoch=leader.epoch if leader is not None else 0,
-            leader_web="",
+            leader_web=node.membership.leader_web,
             servers=node.servers.list_facts(),
             ready=len(node.ports.ready),
             faults=tuple(filter(None, faults)),

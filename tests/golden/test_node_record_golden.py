@@ -61,6 +61,7 @@ MOUNTS = {
 LEADERS = {
     "leader": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100"),
     "leader that resigned": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", vacated=True),
+    "leader with pages": LeaderRecord("00" * 16, "n1", 9, "10.0.0.1:9100", web="http://10.0.0.1:9095/"),
 }
 LOCKS = {
     "maintenance": MaintenanceRecord(
@@ -133,6 +134,12 @@ def test_a_field_of_a_lock_of_another_type_is_damage(field: str) -> None:
     record = {**json.loads(golden(FILE)["maintenance"]), field: None}
     with pytest.raises(DamagedData):
         decode_maintenance_record(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("web", [None, 1, ["http://10.0.0.1:9095/"]])
+def test_the_address_of_pages_that_is_no_text_is_damage(web: object) -> None:
+    with pytest.raises(DamagedData):
+        decode_leader_record(json.dumps({**json.loads(golden(FILE)["leader"]), "web": web}).encode())
 
 
 @pytest.mark.parametrize("flag", [None, 1, "true"])

@@ -166,6 +166,7 @@ def test_each_node_has_pages_and_only_the_leader_those_of_the_whole(cluster: Man
         assert urlopen(f"{address}/health", timeout=WAIT_S).read().startswith(b"ok\n")
         page = urlopen(f"{address}/", timeout=WAIT_S).read().decode()
         assert ("Servers of this node" in page) == (node is not leader)
+        assert (f"http://127.0.0.1:{leader.web_port}/" in page) == (node is not leader)
         assert ("n2-s1" in page) == (node is leader or node.name == "n2")
         metrics = urlopen(f"{address}/metrics", timeout=WAIT_S).read().decode()
         assert ("columnar_lease_left_seconds" in metrics) == (node is not leader)
