@@ -1,10 +1,14 @@
 """python -m tests.proofs.wiki DUMP...: the wiki on several region servers, which die and whose regions move.
 
     1  the dumps are imported while servers are killed with -9
-    2  ``wikka check`` finds no difference
-    3  a trace is replayed in a browser's way, with edits, while regions move all the time, and a server is killed
+    2  a page is made, restricted, renamed with the links to it, deleted and brought back by ``wikka`` commands
+    3  ``wikka check`` finds no difference
+    4  a trace is replayed in a browser's way, with edits, while regions move all the time, and a server is killed
        in the middle of it: no request fails, since the wiki repeats its writes
-    4  ``wikka check`` finds no difference
+    5  ``wikka check`` finds no difference
+
+``--nodes N`` runs N nodes of a cluster with a server each over an etcd.  Every second kill in the imports is then that
+of a whole node, which is started again.
 
 The exit status is 0 if all of this holds.
 """
@@ -33,9 +37,12 @@ from rich.table import Table
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IOError, hbase_class
 from tests.support.cluster_process import ClusterProcess, until
+from tests.support.many_nodes import NodesCluster, cluster_of
 from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT
 from wikka_port import schema
+from wikka_port.pages import Wiki
+from wikka_port.rights.rules import Privilege
 
 MODULE = "wikka_port.triggers"
 READY_S = 60.0
@@ -57,20 +64,22 @@ class Found:
 
 
 class Trial:
-    def __init__(self, folder: Path, servers: int, seed: int) -> None:
+    def __init__(self, folder: Path, cluster: ClusterProcess | NodesCluster, seed: int) -> None:
         self.found = Found()
-        self.cluster = ClusterProcess(folder / "data", servers, "--trigger-modules", MODULE)
+        self.cluster = cluster
         self._folder = folder
         self._rng = Random(seed)
 
     @property
     def store(self) -> str:
-        return f"127.0.0.1:{self.cluster.port}"
+        ports = self.cluster.ports() if isinstance(self.cluster, NodesCluster) else [self.cluster.port]
+        return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     def wikka(self, *words: str) -> str:
         """Run a ``wikka`` command and return its output; a wrong exit status is noted."""
-        command = [sys.executable, "-m", "wikka_port", words[0], "--store", self.store, *words[1:]]
-        ended = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=IMPORT_S)
+        command = [sys.executable, "-m", "wikka_port", *words]
+        environment = {**ENVIRONMENT, "WIKKA_STORE": self.store}
+        ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=IMPORT_S)
         if ended.returncode:
             self.found.wrong.append(
                 f"wikka {words[0]} ended with {ended.returncode}: {(ended.stderr + ended.stdout)[-600:]}"
@@ -82,6 +91,17 @@ class Trial:
         until(lambda: bool(self.cluster.servers()))  # of kills in a row all may be dead for a moment
         self.cluster.kill_server(self._rng.randrange(len(self.cluster.servers())))
         self.found.kills += 1
+
+    def kill_in_import(self) -> None:
+        """Kill a server or, of nodes, in turn a whole node, which serves again on return."""
+        if isinstance(self.cluster, NodesCluster) and self.found.kills % 2 == 0:
+            node = self._rng.choice(self.cluster.cluster.nodes)
+            node.kill()
+            self.found.kills += 1
+            node.begin()
+            node.await_ready()
+        else:
+            self.kill()
 
     def move(self) -> None:
         """Move a region of the wiki's tables to the server that the master chooses."""
@@ -101,12 +121,33 @@ class Trial:
         left = kills
         for dump in dumps:
             mine = left if dump == dumps[-1] else -(-kills // len(dumps))
-            with repeated(self.kill, every_s, mine):
+            with repeated(self.kill_in_import, every_s, mine):
                 said = self.wikka("import", str(dump))
             left -= mine
             console.print(f"{dump.name}: {said.strip().splitlines()[-1] if said.strip() else 'nothing was said'}")
         if self.found.kills < kills:
             self.found.wrong.append(f"only {self.found.kills} of {kills} kills: give a smaller --kill-every")
+
+    def amend(self) -> None:
+        """Make, restrict, rename, delete and bring back a page; note where the outcome is another than wanted."""
+        address = self.store.partition(",")[0].partition(":")
+        wiki = Wiki(address[0], int(address[2]), indexes="triggers")
+        try:
+            wiki.save("Proof", "first", author="Ann", base=0)
+            wiki.save("Proof", "second", author="Ben", base=1)
+            wiki.save("Reader of proofs", "see [[Proof]]", author="Ann", base=0)
+            self.wikka("acl", "set", "Proof", "--write", "+")
+            self.wikka("rename", "Proof", "Proofs")
+            self.wikka("delete", "Proofs", "--yes")
+            if wiki.page("Proofs") is not None:
+                self.found.wrong.append("a deleted page is read")
+            self.wikka("undelete", "Proofs")
+            page, reader = wiki.page("Proofs"), wiki.page("Reader of proofs")
+            outcome = (page and (page.number, page.body, page.rights.lists), reader and reader.body)
+        finally:
+            wiki.store.close()
+        if outcome != ((2, "second", {Privilege.WRITE: "+"}), "see [[Proofs|]]"):
+            self.found.wrong.append(f"the page and its reader became {outcome}")
 
     def check(self) -> None:
         said = self.wikka("check", "--json")
@@ -209,15 +250,18 @@ def prove(
     folder: Path,
     *,
     servers: int,
+    nodes: int = 0,
     kills: int,
     every_s: float,
     rate: float,
     seconds: int,
     seed: int,
 ) -> Found:
-    trial = Trial(folder, servers, seed)
+    kind, count = ("nodes", nodes) if nodes else ("servers", servers)
+    trial = Trial(folder, cluster_of(kind, folder / "data", count, "--trigger-modules", MODULE), seed)
     with trial.cluster:
         trial.import_all(dumps, kills, every_s)
+        trial.amend()
         trial.check()
         if seconds:
             trial.replay(rate, seconds, kill=kills > 0)
@@ -228,6 +272,7 @@ def prove(
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("dumps", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--servers", default=3, show_default=True, type=click.IntRange(1, 16))
+@click.option("--nodes", default=0, type=click.IntRange(0, 16), help="Of a cluster, in place of servers of one node.")
 @click.option("--kills", default=3, show_default=True, help="During the imports; one more during the replay.")
 @click.option("--kill-every", default=5.0, show_default=True, help="Seconds.")
 @click.option("--rate", default=20.0, show_default=True, help="Requests per second of the replay.")
@@ -239,11 +284,10 @@ def main(dumps: tuple[Path, ...], **given: Any) -> None:
     folder = Path(tempfile.mkdtemp(prefix="columnar-wiki-"))
     given["every_s"] = given.pop("kill_every")
     found = prove(dumps, folder, **given)
-    table = Table(
-        title=f"The wiki on {given['servers']} servers, seed {given['seed']}", title_justify="left", show_header=False
-    )
+    store = f"{given['nodes']} nodes" if given["nodes"] else f"{given['servers']} servers"
+    table = Table(title=f"The wiki on {store}, seed {given['seed']}", title_justify="left", show_header=False)
     rows = {
-        "servers killed": found.kills,
+        "kills": found.kills,
         "regions moved": found.moves,
         "moves refused": sum(found.moves_refused.values()),
     }
