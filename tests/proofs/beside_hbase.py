@@ -5,6 +5,9 @@ HBase (``--hbase DIR`` is its folder with ``conf``, ``lib`` and a file ``serverN
 has a row that is written and read all the time by a client of its own over Thrift.  A row's pause is the time between
 two successful calls.  For a kill the longest pause of all rows counts, for a move or a split that of the region's own
 row.
+
+``--nodes N`` runs N nodes of a cluster with a server each over an etcd in place of ``--servers``, and also kills whole
+nodes; a node that clients do not call, since each of them knows one address.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +40,7 @@ from columnar.client.admin import RegionAdmin
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IllegalArgument, IOError
 from tests.support.cluster_process import ClusterProcess
+from tests.support.many_nodes import NodeProcess, NodesCluster, cluster_of
 
 TABLE: Final = "pauses"
 OPERATOR: Final = Path(__file__).with_name("HbaseOperator.java")
@@ -53,21 +57,22 @@ class Operator(Protocol):
     """A cluster as its operator sees it."""
 
     address: tuple[str, int]
-    has_servers_back: bool  # whether a killed server is replaced
+    kills: dict[str, Callable[[Random], None]]  # by the name of the event
 
     def create(self, splits: list[str]) -> None: ...
     def move(self, row: str) -> None: ...
     def split(self, row: str, point: str) -> None: ...
-    def kill(self, rng: Random) -> None: ...
     def settle(self) -> None: ...
 
 
 class Ours:
-    has_servers_back = True
-
-    def __init__(self, cluster: ClusterProcess) -> None:
+    def __init__(self, cluster: ClusterProcess | NodesCluster) -> None:
         self.address = ("127.0.0.1", cluster.port)
         self._cluster = cluster
+        self._dead: list[NodeProcess] = []
+        self.kills = {"kill -9": self._kill_server}
+        if isinstance(cluster, NodesCluster):
+            self.kills["node dies"] = self._kill_node
 
     @contextmanager
     def _asked(self) -> Iterator[Connection]:
@@ -91,11 +96,23 @@ class Ours:
             region = ClusterAdmin(connection).locate(TABLE.encode(), row.encode()).region
             RegionAdmin(connection).split(region.name, point.encode())
 
-    def kill(self, rng: Random) -> None:
+    def _kill_server(self, rng: Random) -> None:
         os.kill(rng.choice(self._cluster.servers()), signal.SIGKILL)
 
+    def _kill_node(self, rng: Random) -> None:
+        """Kill a node that clients do not call, with its server, as a machine that loses power."""
+        assert isinstance(self._cluster, NodesCluster)
+        node = rng.choice(self._cluster.cluster.nodes[1:])
+        node.signal(signal.SIGKILL)
+        self._dead.append(node)
+
     def settle(self) -> None:
-        """Wait until all servers are up and no region is in transition."""
+        """Start killed nodes; wait until all servers are up and no region is in transition."""
+        for node in self._dead:
+            node.kill()
+            node.begin()
+            node.await_ready()
+        self._dead.clear()
         until = time.monotonic() + AGAIN_S
         with self._asked() as connection:
             while True:
@@ -108,10 +125,9 @@ class Ours:
 
 
 class Hbase:
-    has_servers_back = False
-
     def __init__(self, folder: Path, address: tuple[str, int]) -> None:
         self.address = address
+        self.kills = {"kill -9": self._kill_server}
         self._pids = [int(path.read_text()) for path in sorted(folder.glob("server*.pid"))]
         command = ["java", "-cp", f"{folder}/conf:{folder}/lib/*", str(OPERATOR)]
         self._java = subprocess.Popen(
@@ -139,7 +155,7 @@ class Hbase:
     def split(self, row: str, point: str) -> None:
         self._ask("split", TABLE, row, point)
 
-    def kill(self, rng: Random) -> None:
+    def _kill_server(self, rng: Random) -> None:
         os.kill(self._pids.pop(), signal.SIGKILL)
 
     def settle(self) -> None:
@@ -203,7 +219,7 @@ class Trial:
         self._operator = operator
         self._rng = Random(seed)
         self.rows = [f"{number:04}" for number in range(regions)]
-        self.pauses: dict[str, list[float]] = {"quiet": [], "move": [], "split": [], "kill -9": []}
+        self.pauses: dict[str, list[float]] = {"quiet": [], "move": [], "split": [], "kill -9": [], "node dies": []}
         self.wrong: list[str] = []
         self.failed = 0
 
@@ -219,8 +235,9 @@ class Trial:
                 self._of_one("move", self._operator.move, number)
             for prober in self._rng.sample(self._probers, splits):
                 self._event("split", [prober], lambda row=prober.row: self._operator.split(row, f"{row}-5"))
-            for _ in range(kills):
-                self._event("kill -9", self._probers, lambda: self._operator.kill(self._rng))
+            for name, kill in self._operator.kills.items():
+                for _ in range(kills):
+                    self._event(name, self._probers, lambda kill=kill: kill(self._rng))
         finally:
             for prober in self._probers:
                 prober.is_over.set()
@@ -243,7 +260,7 @@ class Trial:
             since = time.monotonic()
             for prober in probers:
                 prober.await_done(since)
-        if name == "kill -9":
+        if name in self._operator.kills:
             self._operator.settle()
         self.pauses[name].append(max(prober.pause(begun) for prober in probers))
 
@@ -283,13 +300,15 @@ def report(results: list[dict[str, Any]]) -> None:
             console.print(f"WRONG  {result['name']}: {problem}", markup=False)
 
 
-def of_ours(servers: int, regions: int, seed: int, events: tuple[int, int, int]) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="columnar-beside-") as folder:
-        cluster = ClusterProcess(Path(folder) / "data", servers)
-        with cluster:
-            trial = Trial(Ours(cluster), regions, seed)
-            trial.run(*events)
-    return told(f"Columnar, {servers} servers", trial)
+def of_ours(kind: str, count: int, regions: int, seed: int, events: tuple[int, int, int]) -> dict[str, Any]:
+    """Measure ``count`` of the ``kind``: servers of one node, or nodes."""
+    with (
+        tempfile.TemporaryDirectory(prefix="columnar-beside-") as folder,
+        cluster_of(kind, Path(folder) / "data", count) as cluster,
+    ):
+        trial = Trial(Ours(cluster), regions, seed)
+        trial.run(*events)
+    return told(f"Columnar, {count} {kind}", trial)
 
 
 def of_hbase(folder: Path, store: str, regions: int, seed: int, events: tuple[int, int, int]) -> dict[str, Any]:
@@ -309,6 +328,7 @@ def of_hbase(folder: Path, store: str, regions: int, seed: int, events: tuple[in
 )
 @click.option("--gateway", default="127.0.0.1:9190", show_default=True, help="HBase's Thrift, buffered.")
 @click.option("--servers", default=3, show_default=True, type=click.IntRange(2, 16), help="Of ours.")
+@click.option("--nodes", default=0, type=click.IntRange(0, 16), help="Of ours, in place of servers of one node.")
 @click.option("--regions", default=32, show_default=True, type=click.IntRange(4, 500), help="Each has a client.")
 @click.option("--moves", default=30, show_default=True)
 @click.option("--splits", default=10, show_default=True)
@@ -319,6 +339,7 @@ def main(
     hbase: Path | None,
     gateway: str,
     servers: int,
+    nodes: int,
     regions: int,
     moves: int,
     splits: int,
@@ -327,7 +348,8 @@ def main(
     as_json: bool,
 ) -> None:
     """Measure how long rows give no answer when a region moves or splits, or a server is killed: ours, and HBase's."""
-    results = [of_ours(servers, regions, seed, (moves, splits, kills))]
+    kind, count = ("nodes", nodes) if nodes else ("servers", servers)
+    results = [of_ours(kind, count, regions, seed, (moves, splits, kills))]
     if hbase is not None:
         results.append(of_hbase(hbase, gateway, regions, seed, (moves, splits, min(kills, 1))))
     if as_json:
