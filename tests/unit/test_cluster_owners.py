@@ -12,7 +12,7 @@ from columnar.master.placement_records import Phase, Place
 from columnar.model import owner_messages as told
 from columnar.model import region_messages as messages
 from columnar.model.region_info import RegionInfo
-from tests.unit.test_cluster_host import FakeServer, House, on_a_loop, two_servers
+from tests.support.hosted_cluster import FakeServer, House, on_a_loop, two_servers
 
 HOLD, RELEASE = messages.PauseDeliveries(), messages.ReleaseDeliveries()
 

@@ -36,8 +36,8 @@ from columnar.roles.meta_region import MetaRegion
 from columnar.roles.serving import Serving
 from columnar.runtime.background import Background
 from columnar.wire.tls_protocol import Handshakes
+from tests.support.hosted_cluster import House, two_servers
 from tests.support.injected_faults import Calls, survived
-from tests.unit.test_cluster_host import House, two_servers
 from tests.unit.triggers.test_dispatcher import Bench
 from tests.unit.triggers.test_triggers_survive import Worker
 

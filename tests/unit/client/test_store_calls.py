@@ -9,53 +9,14 @@ from typing import Any
 import pytest
 
 from columnar.client import owner_links
-from columnar.client.addresses import Address
-from columnar.client.client_scans import MOST_SCANNERS
-from columnar.client.errors import IllegalArgument, IOError, StoreIOError, WrongArgument
+from columnar.client.errors import IOError, StoreIOError
 from columnar.client.locations import KEPT_S, RETRY_S
 from columnar.client.owner_links import CHECKED_EVERY_S, IDLE_S, UNREACHABLE_S
-from columnar.client.store_calls import StoreCalls
 from columnar.client.store_socket import NoAnswer, NotConnected
-from columnar.wire.idl import hbase
-from tests.support.fake_servers import FakeLink, FakeStore
+from tests.support.client_of_fakes import Client, split
+from tests.support.fake_servers import FakeLink
 
 ROW = (b"t", b"a", b"f:n", 1)
-
-
-class Client:
-    def __init__(self, servers: int = 3, *, gateways: int = 1, routing: bool = True) -> None:
-        self.store = FakeStore(servers)
-        self.now_s = 0.0
-        self.links: list[FakeLink] = []
-        self.calls = StoreCalls(self.store.addresses[:gateways], self._link, routing=routing, now_s=lambda: self.now_s)
-        self.calls.open()
-
-    def _link(self, address: Address) -> Any:
-        self.links.append(FakeLink(self.store, address))
-        return self.links[-1]
-
-    def __call__(self, method: str, *args: Any, **options: Any) -> Any:
-        return getattr(self.calls.clients[0], method)(*args, **options)
-
-    def ours(self, method: str, *args: Any) -> Any:
-        return getattr(self.calls.clients[1], method)(*args)
-
-    def took(self) -> list[tuple[int, str]]:
-        """Return the calls since the last time, by the number of the server."""
-        taken, self.store.calls = self.store.calls, []
-        return [(self.store.addresses.index(address), method) for address, method in taken]
-
-    def faults(self, *faults: str) -> None:
-        left = list(faults)
-        self.store.next_fault = lambda: left.pop(0) if left else ""
-
-
-def split(client: Client) -> None:
-    """Make region n belong to server n: rows from b to the second, from c to the third."""
-    client.store.split(b"b")
-    client.store.split(b"c")
-    for n in range(3):
-        client.store.move(n, client.store.addresses[n])
 
 
 # --- rows --------------------------------------------------------------------------------------------
@@ -324,115 +285,6 @@ def test_wrong_batches_are_for_the_server_to_refuse() -> None:
         assert client.took() == [(0, "mutateRows")]
     client("getRows", b"t", [], {})
     assert client.took() == [(0, "getRows")]
-
-
-# --- scans -------------------------------------------------------------------------------------------
-
-
-def rows_of(client: Client, scan: Any, count: int = 10) -> list[bytes]:
-    scanner, found = client("scannerOpenWithScan", b"t", scan, {}), []
-    while rows := client("scannerGetList", scanner, count):
-        found += [one.row for one in rows]
-    client("scannerClose", scanner)
-    return found
-
-
-def filled(**options: Any) -> Client:
-    client = Client(**options)
-    split(client)
-    client.store.cells = {b"%c%d" % (letter, n): 1 for letter in b"abc" for n in range(5)}
-    return client
-
-
-def test_a_scan_goes_from_owner_to_owner() -> None:
-    client = filled()
-    found = rows_of(client, hbase.TScan(startRow=b"a3", stopRow=b"c2"))
-    assert found == [b"a3", b"a4", *[b"b%d" % n for n in range(5)], b"c0", b"c1"]
-    assert [server for server, method in client.took() if method == "scannerOpenWithScan"] == [0, 1, 2]
-    assert client.store.forwarded == 0
-    assert client.store.scanners == {}
-
-
-def test_a_scan_of_one_region_opens_one_scanner() -> None:
-    client = filled()
-    assert rows_of(client, hbase.TScan(startRow="b1", stopRow="b3")) == [b"b1", b"b2"]
-    assert rows_of(client, hbase.TScan(startRow=b"b1", stopRow=b"c")) == [b"b%d" % n for n in range(1, 5)]
-    assert [server for server, method in client.took() if method == "scannerOpenWithScan"] == [1, 1]
-
-
-@pytest.mark.parametrize("scan", [
-    hbase.TScan(reversed=True), hbase.TScan(startRow=b"c3", reversed=True),
-    hbase.TScan(startRow=b"c", filterString=b"PageFilter(3)"), hbase.TScan(startRow=b"c", batchSize=2),
-    hbase.TScan(startRow=b"c", filterString=b"NoFilter("),
-])  # fmt: skip
-def test_scans_of_one_piece_go_to_the_owner_of_their_first_row(scan: Any) -> None:
-    client = filled()
-    rows_of(client, scan)
-    assert [server for server, method in client.took() if method == "scannerOpenWithScan"] == [2]
-
-
-@pytest.mark.parametrize("routing", [True, False])
-@pytest.mark.parametrize("fault", ["unsent", "undone", "done"])
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_a_scan_is_resumed_behind_its_last_row(*, fault: str, routing: bool, is_reversed: bool) -> None:
-    client = filled(routing=routing, gateways=1 if routing else 2)
-    scan = hbase.TScan(reversed=is_reversed)
-    scanner = client("scannerOpenWithScan", b"t", scan, {})
-    found = [one.row for one in client("scannerGetList", scanner, 2)]
-    client.faults(fault)
-    while rows := client("scannerGetList", scanner, 2):
-        found += [one.row for one in rows]
-    assert found == sorted(client.store.cells, reverse=is_reversed)
-
-
-def test_a_scanner_that_its_server_knows_no_more_is_resumed() -> None:
-    client = filled()
-    scanner = client("scannerOpenWithScan", b"t", hbase.TScan(), {})
-    found = [one.row for one in client("scannerGetList", scanner, 2)]
-    client.store.scanners.clear()
-    found += [one.row for one in client("scannerGetList", scanner, 3)]
-    assert found == [b"a%d" % n for n in range(5)]
-    client.store.scanners.clear()
-    client("scannerClose", scanner)
-
-
-def test_a_scan_with_a_memory_is_not_resumed_behind_rows() -> None:
-    client = filled()
-    scan = hbase.TScan(filterString=b"PageFilter(100)")
-    scanner = client("scannerOpenWithScan", b"t", scan, {})
-    client.faults("undone")
-    assert client("scannerGetList", scanner, 2), "it was not begun"
-    client.faults("undone")
-    with pytest.raises(NotConnected):
-        client("scannerGetList", scanner, 2)
-    with pytest.raises(NotConnected, match="the connection of the scanner has ended"):
-        client("scannerGetList", scanner, 2)
-    scanner = client("scannerOpenWithScan", b"t", scan, {})
-    client("scannerGetList", scanner, 2)
-    client.store.scanners.clear()
-    with pytest.raises(IllegalArgument, match="scanner ID is invalid"):
-        client("scannerGetList", scanner, 2)
-
-
-def test_scanners_are_bounded_and_unknown_ones_refused() -> None:
-    client = filled()
-    for _ in range(MOST_SCANNERS):
-        scanner = client("scannerOpenWithScan", b"t", hbase.TScan(), {})
-    with pytest.raises(WrongArgument, match="close some of them"):
-        client("scannerOpenWithScan", b"t", hbase.TScan(), {})
-    client("scannerClose", scanner)
-    for method, args in (("scannerClose", ()), ("scannerGetList", (1,))):
-        with pytest.raises(IllegalArgument, match="scanner ID is invalid"):
-            client(method, scanner, *args)
-    client.calls.close()
-    assert len(client.calls._scans) == 0
-
-
-def test_no_rows_wanted_is_no_end() -> None:
-    client = filled()
-    scanner = client("scannerOpenWithScan", b"t", hbase.TScan(), {})
-    assert client("scannerGetList", scanner, 0) == []
-    assert len(client("scannerGetList", scanner, 2)) == 2
 
 
 # --- connections -------------------------------------------------------------------------------------

@@ -4,116 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
-import ssl
-import tempfile
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial, wraps
-from pathlib import Path
-from typing import Any
 
 import pytest
-import uvloop
 
 from columnar.cluster import link_errors, link_listener, peer_frames
 from columnar.cluster import peers as peer_module
 from columnar.cluster.hello import HELLO, Hello
 from columnar.cluster.link_errors import LinkBroke, NotSent
-from columnar.cluster.peer_address import UNIX_PREFIX, PeerAddress, TcpAddress, UnixAddress
-from columnar.cluster.peer_frames import Frame
-from columnar.cluster.peer_link import PeerLink, State
-from columnar.cluster.peer_requests import LeaveLinks
+from columnar.cluster.peer_address import UNIX_PREFIX, TcpAddress
+from columnar.cluster.peer_link import State
 from columnar.cluster.peers import LARGE_BYTES, LinkTerms, Peers
 from columnar.coordination.lease_gate import LeaseGate
-from columnar.errors import IllegalArgument
 from columnar.model.owner import Incarnation
-from columnar.model.region_messages import CloseTable, Message
-from columnar.wire.tls_context import PeerTls, TlsFiles
-from tests.support.certificates import Authority, Pair
-
-S1, S2 = Incarnation("s1", 4), Incarnation("s2", 17)
-SECRET = bytes(range(32))
-
-
-class Answering:
-    """Answers asks, unless told to keep silent."""
-
-    def __init__(self) -> None:
-        self.asks: list[Message[Any]] = []
-        self.ended: list[PeerLink] = []
-        self.is_silent = False
-        self.came = asyncio.Event()
-        self.owed: list[Callable[[], None]] = []  # answers, while silent
-        self.peers: Peers | None = None  # which a server that stops may leave
-
-    def called(self, link: PeerLink, frame: Frame) -> None:
-        raise IllegalArgument("nobody calls here")
-
-    def handle_request(self, link: PeerLink, number: int, message: Message[Any]) -> None:
-        if isinstance(message, LeaveLinks):
-            assert self.peers is not None
-            assert link.peer is not None
-            leaving = asyncio.ensure_future(self.peers.retire_links(link.peer.server, message))
-            leaving.add_done_callback(lambda _: link.send_response(number, message, None))
-            return
-        self.asks.append(message)
-        self.came.set()
-        if self.is_silent:
-            self.owed.append(partial(link.send_response, number, message, None))
-        else:
-            link.send_response(number, message, None)
-
-    def link_ended(self, link: PeerLink) -> None:
-        self.ended.append(link)
-
-
-class Two:
-    """Two servers; the addresses of both are in the test's hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.addresses: dict[Incarnation, PeerAddress | None] = {
-            server: UnixAddress(str(folder / str(server))) for server in (S1, S2)
-        }
-        self.sides = {S1: Answering(), S2: Answering()}
-        self.one, self.two = self.made(S1), self.made(S2)
-        self.sides[S1].peers, self.sides[S2].peers = self.one, self.two
-
-    def made(self, server: Incarnation, cluster: str = "c", secret: bytes | None = SECRET) -> Peers:
-        return Peers(Hello(cluster, server), self.addresses.get, self.sides[server], LinkTerms(secret=secret))
-
-    async def listen_tcp(self, peers: Peers, server: Incarnation = S2, host: str = "127.0.0.1") -> None:
-        await peers.listen(TcpAddress(host, 0))
-        self.addresses[server] = TcpAddress(host, peers.port)
-
-    def address(self, server: Incarnation) -> PeerAddress:
-        found = self.addresses[server]
-        assert found is not None
-        return found
-
-    async def close(self) -> None:
-        for peers in (self.one, self.two):
-            peers.check_invariants()
-            await peers.close()
-
-
-def linked(test: Callable[[Two], Awaitable[None]]) -> Callable[[], None]:
-    @wraps(test)
-    def run() -> None:
-        async def main() -> None:
-            with tempfile.TemporaryDirectory(prefix="peers") as folder:
-                two = Two(Path(folder))
-                try:
-                    async with asyncio.timeout(20):
-                        await test(two)
-                finally:
-                    await two.close()
-
-        for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):  # servers run on the second
-            with asyncio.Runner(loop_factory=new_loop) as runner:
-                runner.run(main())
-
-    del run.__wrapped__  # type: ignore[attr-defined]
-    return run
+from columnar.model.region_messages import CloseTable
+from tests.support.linked_peers import S1, S2, SECRET, Two, linked
 
 
 async def link_gone(peers: Peers, server: Incarnation) -> None:
@@ -414,115 +319,3 @@ async def test_frames_wait_for_the_lease(two: Two) -> None:
     await asyncio.gather(*asking)
     assert two.sides[S2].asks[1:] == [CloseTable(f"t{n}") for n in range(3)]
     await gated.close()
-
-
-# --- TLS -------------------------------------------------------------------------------------------
-
-
-def files_of(authority: Authority, name: str, *, checks: bool) -> TlsFiles:
-    pair = authority.sign(name)
-    return TlsFiles(pair.cert, pair.key, authority.ca if checks else "")
-
-
-def with_tls(two: Two, server: Incarnation, files: TlsFiles, secret: bytes = SECRET) -> Peers:
-    tls = PeerTls.of_files(files)
-    terms = LinkTerms(secret=secret, tls=tls)
-    return Peers(Hello("c", server), two.addresses.get, two.sides[server], terms)
-
-
-@pytest.mark.parametrize("checks", [False, True])
-def test_links_over_tls(tmp_path: Path, checks: bool) -> None:
-    authority = Authority(tmp_path, "ours")
-
-    @linked
-    async def scene(two: Two) -> None:
-        near = with_tls(two, S1, files_of(authority, "s1", checks=checks))
-        far = with_tls(two, S2, files_of(authority, "s2", checks=checks))
-        await two.listen_tcp(far)
-        await near.request_server(S2, CloseTable("t" * 300_000))
-        assert two.sides[S2].asks == [CloseTable("t" * 300_000)]
-        await near.close()
-        await far.close()
-
-    scene()
-
-
-def test_a_peer_with_a_certificate_of_another_authority_or_without_tls_is_refused(tmp_path: Path) -> None:
-    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
-
-    @linked
-    async def scene(two: Two) -> None:
-        far = with_tls(two, S2, files_of(ours, "s2", checks=True))
-        await two.listen_tcp(far)
-        for near in (with_tls(two, S1, files_of(theirs, "s1", checks=False)), two.made(S1)):
-            with pytest.raises(NotSent):
-                await near.request_server(S2, CloseTable("t"))
-            await near.close()
-        assert two.sides[S2].asks == []
-        picky = with_tls(two, S1, files_of(theirs, "s1", checks=True))
-        with pytest.raises(NotSent):
-            await picky.request_server(S2, CloseTable("t"))
-        assert "cannot connect" in picky._small[S2].why
-        await picky.close()
-        await far.close()
-
-    scene()
-
-
-def test_tls_is_no_substitute_for_the_secret(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "ours")
-
-    @linked
-    async def scene(two: Two) -> None:
-        near = with_tls(two, S1, files_of(authority, "s1", checks=True), b"another secret" * 3)
-        far = with_tls(two, S2, files_of(authority, "s2", checks=True))
-        await two.listen_tcp(far)
-        with pytest.raises(NotSent):
-            await near.request_server(S2, CloseTable("t"))
-        assert two.sides[S2].asks == []
-        await near.close()
-        await far.close()
-
-    scene()
-
-
-def test_a_renewed_certificate_is_that_of_later_links(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "ours")
-    first, second = authority.sign("s2"), authority.sign("s2")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-
-    def install(pair: Pair, *, has_key: bool = True) -> None:
-        cert.write_text(Path(pair.cert).read_text())
-        key.write_text(Path(pair.key).read_text() if has_key else "no key")
-
-    @linked
-    async def scene(two: Two) -> None:
-        install(first)
-        tls = PeerTls.of_files(TlsFiles(str(cert), str(key), authority.ca))
-        terms = LinkTerms(secret=SECRET, tls=tls)
-        far = Peers(Hello("c", S2), two.addresses.get, two.sides[S2], terms)
-        await two.listen_tcp(far)
-
-        async def shown() -> bytes:
-            near = with_tls(two, S1, files_of(authority, "s1", checks=True))
-            await near.request_server(S2, CloseTable("t"))
-            transport = near._small[S2]._transport
-            assert transport is not None
-            found = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-            await near.close()
-            assert isinstance(found, bytes)
-            return found
-
-        def der(pair: Pair) -> bytes:
-            return ssl.PEM_cert_to_DER_cert(Path(pair.cert).read_text())
-
-        assert await shown() == der(first)
-        install(second, has_key=False)
-        assert not tls.renew()
-        assert await shown() == der(first)
-        install(second)
-        assert tls.renew()
-        assert await shown() == der(second)
-        await far.close()
-
-    scene()
