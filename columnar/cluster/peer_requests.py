@@ -113,7 +113,7 @@ class Ingest(Message[Ingested]):
     last: bytes
     highest_timestamp: int
     rows: int
-    files: tuple[tuple[str, tuple[str, ...]], ...]  # key space, paths
+    files: tuple[tuple[str, tuple[str, ...]], ...]  # key space, paths relative to the data folder
 
 
 # --- scans -------------------------------------------------------------------------------------------

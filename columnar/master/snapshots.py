@@ -70,7 +70,7 @@ class Snapshots:
         self._folder = os.path.join(folder, SNAPSHOTS)
         self._region_folders = folders
         self.threads = self._threads = CopyThreads(folder)
-        self._copies = TableCopies(catalogue, changes, owner, self._threads, tools, clock)
+        self._copies = TableCopies(catalogue, changes, owner, folders, self._threads, tools, clock)
         self.staged = StagedCopies(os.path.join(folder, STAGING), self._copies, self._threads)
         self._catalogue = catalogue
         self._changes = changes

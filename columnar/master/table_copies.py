@@ -22,11 +22,13 @@ from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshot_manifest import MANIFEST, FileFacts, RegionCopy, SnapshotManifest
 from columnar.master.staging import Staging
 from columnar.model import region_messages as messages
+from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
 from columnar.model.schema import Table, table_name_text
 from columnar.storage.data_folder import META, REGIONS
 from columnar.storage.durable_files import sync_file, sync_folder, write_durably
 from columnar.storage.file_copies import checksum, files_of
+from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks_errors import refused
 
 T = TypeVar("T")
@@ -76,6 +78,7 @@ class TableCopies:
         catalogue: Catalogue,
         changes: SchemaChanges,
         owner: Peer,
+        folders: RegionFolders,
         threads: CopyThreads,
         tools: CopyTools,
         clock: Clock,
@@ -83,6 +86,7 @@ class TableCopies:
         self._catalogue = catalogue
         self._changes = changes
         self._owner = owner
+        self._folders = folders
         self._threads = threads
         self._tools = tools
         self._clock = clock
@@ -101,7 +105,7 @@ class TableCopies:
             created_ms = self._clock()
             for info in entry.regions:
                 self._threads.check_not_stopping()
-                await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+                await self._copy_region(info, folder)
             regions = tuple(RegionCopy(info.encoded, info.start, info.end, {}) for info in entry.regions)
             return SnapshotManifest(name, created_ms, entry.schema, regions, self._clock())
 
@@ -121,8 +125,12 @@ class TableCopies:
             for entry in sorted(self._catalogue.tables.values(), key=lambda entry: not entry.schema.is_system):
                 for info in entry.regions:
                     self._threads.check_not_stopping()
-                    await self._owner.request_peer(messages.CopyRegion(info, os.path.join(folder, info.encoded)))
+                    await self._copy_region(info, folder)
             await self._tools.copy_catalogue(os.path.join(folder, META))
+
+    async def _copy_region(self, info: RegionInfo, folder: str) -> None:
+        path = self._folders.shared_path(os.path.join(folder, info.encoded))
+        await self._owner.request_peer(messages.CopyRegion(info, path))
 
     def finish_copies(self, manifest: SnapshotManifest, folder: str) -> SnapshotManifest:
         """Finish a snapshot, in a thread: remove logs, compute checksums, write the manifest."""

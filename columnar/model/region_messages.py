@@ -191,7 +191,7 @@ class CopyRegion(Message[None]):
     """Copy the region's store with its log and cursors to ``path``, as it is now; the region serves meanwhile."""
 
     region: RegionInfo
-    path: str
+    path: str  # relative to the data folder
 
 
 # --- replacement of regions ----------------------------------------------------------------------

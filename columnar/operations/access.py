@@ -11,7 +11,7 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Protocol
 
@@ -102,6 +102,11 @@ class TableAccess:
     def meant(self, name: bytes | None) -> ServedTable:
         """Return the table as ``table`` does, by a name from a client, which may be an alias."""
         return self._tables.meant_now(name)
+
+    def local_files(self, files: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Return lists of paths that are relative to the data folder as paths on this machine, with the same keys."""
+        local_path = self._server.folders.local_path
+        return {key: [local_path(path) for path in paths] for key, paths in files.items()}
 
     def find(self, name: bytes | None) -> ServedTable | None:
         return self._tables.find(name)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
@@ -236,6 +237,7 @@ class RowWrites:
     async def ingest(self, served: ServedTable, incoming: IncomingRows) -> bool:
         """Ingest the rows at their owner (``regions.write.ingestion.ingest``).
 
+        The paths of ``incoming`` are relative to the data folder.
         Raises OutcomeUnknown, after which the same load may be begun again.
         """
         access = self._access
@@ -244,7 +246,7 @@ class RowWrites:
             region = await retry_until_ready(lambda: access.region_for(access.again(served), incoming.first))
         except RegionNotLocal as error:
             return await access.remote(error).ingest(served, incoming)
-        return await ingest(region, incoming)
+        return await ingest(region, replace(incoming, files=access.local_files(incoming.files)))
 
     # --- batch by batch ----------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class RegionOwner:
             messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
-            messages.CopyRegion: lambda message: copy_region(server, message.region, message.path),
+            messages.CopyRegion: self._copy_region,
             messages.MiddleRow: lambda message: self.changing.middle(message.region),
             messages.BeginChange: lambda message: self.changing.begin_change(message.change),
             messages.FinishChange: lambda message: self.changing.finish(message.change),
@@ -84,6 +84,9 @@ class RegionOwner:
         self.changing.leader_ended()
         while self._delivery_pauses:
             self._release()
+
+    async def _copy_region(self, message: messages.CopyRegion) -> None:
+        await copy_region(self._server, message.region, self._server.folders.local_path(message.path))
 
     async def _commit(self, change: messages.RegionChange) -> None:
         assert self._master is not None, "whoever tells of a change answers for it"

@@ -32,6 +32,16 @@ class RegionFolders:
         self._engine = engine
         self._generation_of: Callable[[str], int] | None = None
 
+    # --- paths in messages -----------------------------------------------------------------------------
+
+    def shared_path(self, path: str) -> str:
+        """Return ``path`` relative to the data folder, as in messages: other machines mount the folder elsewhere."""
+        return os.path.relpath(path, os.path.dirname(self.root))
+
+    def local_path(self, shared: str) -> str:
+        """Return the path on this machine of a ``shared_path``."""
+        return os.path.join(os.path.dirname(self.root), shared)
+
     # --- generations -------------------------------------------------------------------------------------
 
     def use_generations(self, generation_of: Callable[[str], int]) -> None:

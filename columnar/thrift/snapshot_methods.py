@@ -12,6 +12,7 @@ from columnar.model.mutation import RowMutation
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.write.applied import Applied
 from columnar.regions.write.ingestion import IncomingRows, obstacles_of
+from columnar.storage.data_folder import STAGING
 from columnar.thrift import translate
 from columnar.wire.idl import columnar
 
@@ -71,12 +72,12 @@ class SnapshotMethods:
         if files is None or not files.files:
             raise IllegalArgument("columnarIngest needs sorted files")
         first, last = checked_row(files.firstRow), checked_row(files.lastRow)
-        folder = self._snapshots.staged.staging.known(token or "")
+        self._snapshots.staged.staging.known(token or "")
         paths = {}
         for space, names in files.files.items():
             if any(os.path.basename(name) != name for name in names):
                 raise IllegalArgument("a sorted file is named without its folder")
-            paths[space] = [os.path.join(folder, name) for name in names]
+            paths[space] = [os.path.join(STAGING, token, name) for name in names]
         allowed = {"versions", *(family.space for family in served.schema.families)}
         if not allowed.issuperset(paths):
             raise IllegalArgument(f"sorted files go into {', '.join(sorted(allowed))}, not {', '.join(sorted(paths))}")
