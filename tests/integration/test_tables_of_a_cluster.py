@@ -79,21 +79,31 @@ def test_a_snapshot_is_taken_at_one_cloned_at_another_and_restored_at_a_third(
 def test_files_are_loaded_into_regions_of_all_servers_and_a_view_counts_them(
     cluster: ClusterProcess | NodesCluster, shells: list[Shell], tmp_path: Path
 ) -> None:
-    path = tmp_path / "cells.tsv"
-    path.write_bytes(b"".join(b"%s\tf:q\tloaded\t%d\n" % (row, number + 1) for number, row in enumerate(ROWS)))
+    first, later = (cells_file(tmp_path, value, at) for value, at in ((b"first", 1), (b"later", 2)))
     with closing(cluster.connection()) as connection:
         make(connection, "loaded")
-        done = shells[0].json("bulk-load", "loaded", str(path))
+        done = shells[0].json("bulk-load", "loaded", first)
         assert (done["cells"], done["ingested_regions"], done["written_regions"]) == (len(ROWS), len(SPLITS) + 1, 0)
-        assert [row for row, _ in connection.table("loaded").scan()] == ROWS
+        assert [(row, cells[b"f:q"]) for row, cells in connection.table("loaded").scan()] == [
+            (r, b"first") for r in ROWS
+        ]
+        again = shells[1].json("bulk-load", "loaded", later)
+        assert (again["ingested_regions"], again["written_regions"]) == (0, len(SPLITS) + 1), "rows are there already"
+        assert [(row, cells[b"f:q"]) for row, cells in connection.table("loaded").scan()] == [
+            (r, b"later") for r in ROWS
+        ]
         connection.views.add(View("by_value", Source("loaded", key=("f:q",))))
         while not any(one.state == "live" for one in connection.views.list()):
             assert connection.views.wait("by_value", timeout_ms=WAIT_MS)
-        assert connection.view("by_value").get(b"loaded").count == len(ROWS)
-        again = shells[1].json("bulk-load", "loaded", str(path))
-        assert (again["ingested_regions"], again["written_regions"]) == (0, len(SPLITS) + 1)
+        shells[2].json("bulk-load", "loaded", cells_file(tmp_path, b"last", 3))
         assert connection.views.wait("by_value", timeout_ms=WAIT_MS)
-        assert connection.view("by_value").get(b"loaded").count == len(ROWS), "no row counts twice"
+        assert [(one.key, one.count) for one in connection.view("by_value").groups()] == [(b"last", len(ROWS))]
+
+
+def cells_file(folder: Path, value: bytes, timestamp: int) -> str:
+    path = folder / f"{timestamp}.tsv"
+    path.write_bytes(b"".join(b"%s\tf:q\t%s\t%d\n" % (row, value, timestamp) for row in ROWS))
+    return str(path)
 
 
 def test_an_exported_table_is_imported_with_the_same_digest(
