@@ -59,6 +59,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started: list[Process] = []
         self.numbers = 0
+        self.numbered: set[Incarnation] = set()
         self.may_number = asyncio.Event()
         self.may_number.set()
         self.has_descriptors = True
@@ -69,17 +70,22 @@ class World:
         monkeypatch.setattr(server_processes, "ANSWER_S", 0.0)
         self.processes = ServerProcesses([], {}, (), lambda _: {})
         self.processes.follow(
-            cast(Any, self), Hello("c", Incarnation("master", 1), leader_epoch=1), self._number, cast(Any, self)
+            cast(Any, self), Hello("c", Incarnation("master", 1), leader_epoch=1), self, cast(Any, self)
         )
 
     def _started(self, *_: object) -> Process:
         self.started.append(Process())
         return self.started[-1]
 
-    async def _number(self) -> int:
+    async def number_server(self, name: str) -> Incarnation:
         await self.may_number.wait()
         self.numbers += 1
-        return self.numbers
+        self.numbered.add(Incarnation(name, self.numbers))
+        return Incarnation(name, self.numbers)
+
+    def forget_server(self, server: Incarnation) -> None:
+        """A number without a process is given back, once."""
+        self.numbered.remove(server)
 
     # --- as the master and as the answerer of links ---
 
