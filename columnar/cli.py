@@ -351,7 +351,7 @@ def _checked_fence(_context: click.Context, _option: click.Parameter, command: s
 @click.option(
     "--folder-unprobed",
     is_flag=True,
-    help="Start on a file system that the short form of probe-root refuses: acknowledged writes may be lost.",
+    help="Start on a file system that probe-root refuses or has not passed: acknowledged writes may be lost.",
 )
 @_with_options(_OTHER_OPTIONS)
 def node(

@@ -224,7 +224,7 @@ def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
     earlier standalone process has left in its log.
     """
     from columnar.roles.mode_switch import empty_server_log
-    from columnar.storage.probe_root import probe_quickly
+    from columnar.storage.quick_probe import probe_quickly
 
     client_of(data)  # refuses a mount that was fenced
     if settings.probes_folder:

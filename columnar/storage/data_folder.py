@@ -20,6 +20,7 @@ The folder contains:
     snapshots/NAME      a snapshot of a table (``columnar.master.snapshots``)
     staging/TOKEN       files that pass between the store and a command on this machine (``columnar.master.staging``)
     lost+found/         files that a repair moved aside (``columnar.checking.repair``)
+    PROBED              what ``columnar probe-root`` has shown of the file system (``columnar.storage.probe_record``)
     .columnar-probe-*   while ``columnar probe-root`` tries the file system (``columnar.storage.probe_mount``)
 """
 
@@ -37,6 +38,7 @@ from typing import IO, Final
 from columnar.errors import FolderInUse, HostError
 from columnar.storage.cluster_file import CLUSTER, NODES, SECRET, check_without_nodes
 from columnar.storage.durable_files import HALF, create_durably, make_lasting, make_private, write_durably
+from columnar.storage.probe_record import PROBED
 from columnar.storage.region_entries import entry_of
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # append only; one line each in docs/formats/folder.md
@@ -93,7 +95,7 @@ class DataFolder:
         or unreadable.  Raises HostError if the folder cannot be used; then the folder is not locked.
         """
         try:
-            make_private(path)
+            make_private(path, {PROBED})
             if not repairs_format:
                 _check_new(path)
             lock = _take_lock(path, is_shared=is_shared)
@@ -258,7 +260,7 @@ def _check_new(path: str) -> None:
     """Raise HostError if the folder has no FORMAT, but entries that no start of ours left.  Raises OSError too.
 
     Allowed are ``lost+found``, which a file system's root has, an empty ``regions``, left by a start that was cut off,
-    and folders of probes.
+    and what probes leave.
     """
     if os.path.exists(os.path.join(path, FORMAT)):
         return
@@ -277,8 +279,9 @@ def _check_new(path: str) -> None:
 
 
 def _is_of_a_start(name: str) -> bool:
-    """Tell whether a start may leave the file if it is cut off before FORMAT."""
-    return name == "LOCK" or (name.startswith(f"{FORMAT}.") and name.endswith(HALF))
+    """Tell whether a start may leave the file if it is cut off before FORMAT, or a probe before the first start."""
+    is_half = name.startswith((f"{FORMAT}.", f"{PROBED}.")) and name.endswith(HALF)
+    return is_half or name in ("LOCK", PROBED)
 
 
 def _is_hollow(path: str, name: str) -> bool:

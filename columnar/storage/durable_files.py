@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -156,10 +156,13 @@ def make_lasting(folder: str) -> None:
     sync_folder_if_any(parent)
 
 
-def make_private(folder: str) -> None:
-    """Make the folder as ``make_lasting`` does; if it is empty, only its user may read it afterwards."""
+def make_private(folder: str, beside: Collection[str] = ()) -> None:
+    """Make the folder as ``make_lasting`` does; if it is empty, only its user may read it afterwards.
+
+    A folder that has only files of the names ``beside`` counts as empty.
+    """
     make_lasting(folder)
-    if not os.listdir(folder):
+    if not set(os.listdir(folder)).difference(beside):
         os.chmod(folder, 0o700)
 
 

@@ -109,6 +109,7 @@ class Verdict:
     repair: str = ""  # what makes it suitable, or what to take in its place
     remarks: tuple[str, ...] = ()
     is_local: bool = False  # only processes of one machine can share it
+    needs_proof: bool = False  # nobody has measured it: only a probe between two mounts tells whether it is suitable
 
 
 UNKNOWN: Final = Mount("", "", "/", "/", frozenset())
@@ -189,8 +190,12 @@ def verdict_on(mount: Mount) -> Verdict:
         return Verdict(
             f"{what} keeps files as objects, so renaming a folder is not one step for all machines", USE_CEPH
         )
-    name = mount.kind or "a file system whose type the system does not report"
-    return Verdict(remarks=(f"nobody has tried {name} here: run 'columnar probe-root' on two machines first",))
+    return Verdict(remarks=(f"nobody has measured {name_of(mount.kind)} with this store",), needs_proof=True)
+
+
+def name_of(kind: str) -> str:
+    """Return the type of a file system for a sentence."""
+    return kind or "a file system whose type the system does not report"
 
 
 def _local(mount: Mount) -> Verdict:
@@ -214,7 +219,7 @@ def nfs_verdict(mount: Mount) -> Verdict:
         remarks.append("NFS before 4 keeps the locks of a machine that is gone: mount it with vers=4.1")
     if not {"soft", "softerr"}.isdisjoint(mount.options):
         remarks.append("soft mounts end writes with errors when the filer is slow: mount it hard")
-    return _of_faults("NFS", faults, remarks)
+    return _of_faults("NFS", faults, remarks, needs_proof=True)
 
 
 def gluster_verdict(mount: Mount, settings: Callable[[Mount], tuple[str, frozenset[str]]]) -> Verdict:
@@ -241,11 +246,12 @@ def gluster_verdict(mount: Mount, settings: Callable[[Mount], tuple[str, frozens
     return _of_faults("GlusterFS", faults, [remark])
 
 
-def _of_faults(name: str, faults: list[tuple[str, str]], remarks: list[str]) -> Verdict:
+def _of_faults(name: str, faults: list[tuple[str, str]], remarks: list[str], *, needs_proof: bool = False) -> Verdict:
     if not faults:
-        return Verdict(remarks=tuple(remarks))
+        return Verdict(remarks=tuple(remarks), needs_proof=needs_proof)
     why = " and ".join(fault for fault, _ in faults)
-    return Verdict(f"{name} as mounted: {why}", "; ".join(repair for _, repair in faults), tuple(remarks))
+    repair = "; ".join(repair for _, repair in faults)
+    return Verdict(f"{name} as mounted: {why}", repair, tuple(remarks), needs_proof=needs_proof)
 
 
 def _gluster_settings(mount: Mount) -> tuple[str, frozenset[str]]:

@@ -3,8 +3,9 @@
 Two mounts stand for two machines: an operation changes files at one of them, and the other must see it.  A call comes
 from the same process or through a socket (``columnar.shell.probe_link``), so arguments and results are plain values.
 
-All operations work in the probe's own folder ``DIR/.columnar-probe-TOKEN``.  Names are checked: a peer reaches no other
-file.  Contents are not sent, they follow from a seed; a reader answers with size, length and checksum.
+All operations but two work in the probe's own folder ``DIR/.columnar-probe-TOKEN``.  Names are checked: a peer reaches
+no other file than those and the record of passes (``probe_record``).  Contents are not sent, they follow from a seed; a
+reader answers with size, length and checksum.
 
 Invariants:
     M1. The mount that made the probe's folder removes it when it is closed: after the last call, or if its peer ends.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import platform
 import re
 import shutil
 import time
@@ -28,9 +30,11 @@ from zlib import crc32
 from columnar.errors import HostError
 from columnar.storage.data_folder import PROBES
 from columnar.storage.file_systems import mount_of, verdict_on
+from columnar.storage.probe_record import forget_passed, note_passed
 
 FILE_BYTES: Final = 1024 * 1024  # of one file of the probe
 LEFTOVER_S: Final = 3_600.0
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"  # the same in each container of the machine
 _NAME: Final = re.compile(r"[a-z0-9]{1,40}(?:/[a-z0-9]{1,40})?")
 _TOKEN: Final = re.compile(r"[0-9a-f]{8,32}")
 
@@ -94,7 +98,9 @@ class MountOperations:
             "sync_names": self._sync_names,
             "release": self._release,
             "clock": self._clock,
-            "device": self._device,
+            "identity": self._identity,
+            "note_passed": self._note_passed,
+            "forget_passed": self._forget_passed,
         }
 
     def run_operation(self, name: str, *arguments: Any) -> Any:
@@ -138,11 +144,23 @@ class MountOperations:
             "repair": found.repair,
             "remarks": list(found.remarks),
             "is_local": found.is_local,
+            "needs_proof": found.needs_proof,
         }
 
-    def _device(self) -> int:
-        """Return the number by which this machine knows the mount."""
-        return os.stat(self.place).st_dev
+    def _identity(self) -> str:
+        """Return a text that no other mount has, on this machine or another one."""
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                machine = file.read().strip()
+        except OSError:  # a system without /proc
+            machine = platform.node()
+        return f"{machine} {os.stat(self.place).st_dev}"
+
+    def _note_passed(self, kinds: list[str]) -> None:
+        note_passed(self.place, [str(kind) for kind in kinds])
+
+    def _forget_passed(self) -> bool:
+        return forget_passed(self.place)
 
     # --- files ---------------------------------------------------------------------------------------------
 

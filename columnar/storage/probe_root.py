@@ -10,36 +10,32 @@ The rules follow from what a cluster does.  An owner reads the logs of dead serv
 writes.  The next owner renames a region's folder, so that a node that was fenced and wakes up writes no more files.
 A node holds a lock that keeps other programs out.
 
-Nothing here knows which two mounts they are: two on one machine, two machines, or one mount twice, which shows no
-stale cache, but whether the file system has the calls at all (``probe_quickly``).
+The checks do not know which two mounts they have: two on one machine, two machines, or one mount twice, which shows no
+stale cache, but whether the file system has the calls at all (``quick_probe``).  Only ``conclude`` compares them: a
+pass is a proof if the mounts differ.
 """
 
 from __future__ import annotations
 
-import secrets
 import statistics
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 from zlib import crc32
 
-from columnar.errors import HostError
-from columnar.storage.durable_files import make_private
-from columnar.storage.probe_mount import MountOperations, MountStalls, MountUnavailable, ProbedMount, contents
+from columnar.storage.file_systems import name_of
+from columnar.storage.probe_mount import MountUnavailable, ProbedMount, contents
+from columnar.storage.probe_record import PROBED
 
 ROUNDS: Final = 20
 CHECK_S: Final = 60.0  # a check begins no further round then; what it has seen counts
 STALE_S: Final = 5.0  # a change that is not seen then counts as never seen
-QUICK_S: Final = 30.0  # of the whole quick probe: it waits as long for a mount whose server changes over
 GRACE_S: Final = 1.0  # within which a lock that was given up is free
 SLOW_READ_S: Final = 1.0  # a longer wait for a file that the other machine has is worth a remark
 SLOW_READ_REPAIR: Final = "on CephFS: ceph config set mds mds_tick_interval 0.2"
 CLOCKS_MS: Final = 500.0  # clocks further apart are worth a remark
-UNPROBED: Final = "--folder-unprobed"  # the flag of a node that starts without the quick probe
 _POLL_S: Final = 0.01
 _SIZES: Final = ((60, 100), (1_000, 5_000), (50_000, 250_000), (70_000, 600_000))  # looked at, then continued to
 
@@ -53,17 +49,6 @@ class Finding:
     outcome: Outcome
     name: str
     text: str
-
-
-class UnsuitableFolder(HostError):
-    """A cluster would lose acknowledged writes in the folder, or cannot use it at all."""
-
-    def __init__(self, folder: str, faults: list[str]) -> None:
-        super().__init__(
-            f"the nodes of a cluster cannot share the data folder {folder}: {'; '.join(faults)}; "
-            f"'columnar probe-root' shows more, {UNPROBED} starts all the same"
-        )
-        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +276,10 @@ def check_time(pair: Pair) -> Iterator[Finding]:
 
 
 CHECKS: Final = (check_bytes, check_names, check_contents, check_rename, check_links, check_locks, check_time)
-QUICK_CHECKS: Final = (check_names, check_contents, check_rename, check_links, check_locks)
+ONE_MOUNT: Final = (
+    "both sides were the same mount, which shows no stale cache: a proof needs --listen and a second machine, or "
+    "--also and a second mount (NFS: -o nosharecache, CephFS by the kernel: -o noshare)"
+)
 
 
 def probe(one: ProbedMount, other: ProbedMount, *, rounds: int = ROUNDS) -> Iterator[Finding]:
@@ -300,9 +288,9 @@ def probe(one: ProbedMount, other: ProbedMount, *, rounds: int = ROUNDS) -> Iter
     Blocks, as a rule for some seconds; each check ends CHECK_S and a round after its beginning.  A mount that stalls
     ends the report.  Raises OSError if the folder of the probe cannot be made, and MountUnavailable before that.
     """
-    yield from _of_type(one)
+    yield from file_system_of(one)
     if other.place != one.place:
-        yield from _of_type(other)
+        yield from file_system_of(other)
     other.run_operation("is_there")
     one.run_operation("make")
     tally = Tally()
@@ -312,7 +300,30 @@ def probe(one: ProbedMount, other: ProbedMount, *, rounds: int = ROUNDS) -> Iter
         yield from run_checks(Pair(one, other, rounds), CHECKS)
 
 
-def _of_type(mount: ProbedMount) -> Iterator[Finding]:
+def conclude(one: ProbedMount, other: ProbedMount, *, has_passed: bool) -> Iterator[Finding]:
+    """Record at ``one`` what a whole probe has shown, because nodes refuse file systems that need a proof.
+
+    Raises OSError and MountUnavailable.
+    """
+    if not has_passed and one.run_operation("forget_passed"):
+        yield Finding("note", "record", f"an earlier pass counts no more: {PROBED} is removed")
+    is_one_mount = one.run_operation("identity") == other.run_operation("identity")
+    if is_one_mount:
+        yield Finding("note", "one mount", ONE_MOUNT)
+    found = [mount.run_operation("verdict") for mount in (one, other)]
+    kinds = sorted({each["kind"] for each in found if each["needs_proof"]})
+    if not has_passed or not kinds:
+        return
+    names = " and ".join(name_of(kind) for kind in kinds)
+    if is_one_mount:
+        yield Finding("note", "record", f"a node starts on {names} only after two mounts have passed")
+    else:
+        one.run_operation("note_passed", kinds)
+        yield Finding("ok", "record", f"{PROBED} notes that {names} has passed, so nodes start here")
+
+
+def file_system_of(mount: ProbedMount) -> Iterator[Finding]:
+    """Judge the mount by its type and its options."""
     found = mount.run_operation("verdict")
     name, kind = "file system", found["kind"] or "of unknown type"
     if found["refusal"]:
@@ -336,42 +347,3 @@ def run_checks(pair: Pair, checks: tuple[Callable[[Pair], Iterator[Finding]], ..
             return
         except OSError as error:
             yield Finding("fault", name, f"the file system refuses it: {error}")
-
-
-def probe_quickly(data: str) -> tuple[str, ...]:
-    """Check the folder of a node at its start: the type and the options of its mount, and the calls a node needs.
-
-    Makes the folder if it is missing.  Returns remarks for the log.  A single mount shows no stale cache, so only
-    ``columnar probe-root`` with two is a proof.  Blocks for some 30 fsyncs, QUICK_S at most.  Raises HostError, and
-    UnsuitableFolder if the nodes of a cluster cannot share the folder.
-    """
-    answers: list[list[Finding] | Exception] = []
-    thread = threading.Thread(target=_quick_findings, args=(data, answers), name="quick probe", daemon=True)
-    thread.start()  # the thread of a folder that does not answer ends with the process
-    thread.join(QUICK_S)
-    if not answers:
-        raise MountStalls(data, QUICK_S)
-    found = answers[0]
-    if isinstance(found, OSError):
-        raise HostError(f"cannot use the data folder {data}: {found}; repair it or choose another with --data")
-    if isinstance(found, Exception):
-        raise found
-    faults = [f"{one.name}: {one.text}" for one in found if one.outcome == "fault"]
-    if faults:
-        raise UnsuitableFolder(data, faults)
-    return tuple(one.text for one in found if one.outcome == "note")
-
-
-def _quick_findings(data: str, answers: list[list[Finding] | Exception]) -> None:
-    """Append the findings, or the exception that ended the probe.  Runs in its own thread."""
-    try:
-        make_private(data)
-        token = secrets.token_hex(8)
-        with closing(MountOperations(data, token)) as one, closing(MountOperations(data, token)) as other:
-            found = list(_of_type(one))
-            if all(finding.outcome != "fault" for finding in found):
-                one.run_operation("make")
-                found += run_checks(Pair(one, other, 1), QUICK_CHECKS)
-        answers.append(found)
-    except Exception as error:  # noqa: BLE001 - the thread that waits raises it
-        answers.append(error)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from columnar.storage.probe_root import UnsuitableFolder, probe_quickly
+from columnar.storage.quick_probe import UnsuitableFolder, probe_quickly
 from tests.support.deep import IS_DEEP
 from tests.support.many_machines import missing
 from tests.support.many_machines.ceph import ceph

@@ -1,4 +1,4 @@
-"""A folder behind a FUSE mount that can be told to stand still: ``bindfs``, stopped by SIGSTOP.
+"""A folder behind a FUSE mount (``bindfs``), which can be told to stand still, and caches names unless it is STRICT.
 
 While it stands still, each call that needs the mount waits in the kernel, as on a network file system whose servers are
 unreachable.  Needs root or ``fusermount``, /dev/fuse and Debian's ``bindfs``.
@@ -12,8 +12,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from tests.support.many_nodes import until
+
+# A mount that asks for each name again, and shares its locks with the others.
+STRICT: Final = (
+    "--enable-lock-forwarding", "--multithreaded", "-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0",
+)  # fmt: skip
 
 
 class StallingMount:
@@ -38,10 +44,16 @@ def missing() -> str | None:
 @contextmanager
 def stalling_mount(folder: Path) -> Iterator[StallingMount]:
     """Mount ``folder/real`` at ``folder/mount``; unmount it at the end, when nobody uses it any more."""
-    real, mount = folder / "real", folder / "mount"
-    real.mkdir()
+    (folder / "real").mkdir()
+    with mounted(folder / "real", folder / "mount") as mount:
+        yield mount
+
+
+@contextmanager
+def mounted(real: Path, mount: Path, *options: str) -> Iterator[StallingMount]:
+    """Mount the folder ``real`` at ``mount``, which is made; by default it caches names for a second."""
     mount.mkdir()
-    process = subprocess.Popen(["bindfs", "-f", str(real), str(mount)])
+    process = subprocess.Popen(["bindfs", "-f", *options, str(real), str(mount)])
     try:
         until(mount.is_mount)
         yield StallingMount(mount, process)

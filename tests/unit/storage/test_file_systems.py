@@ -60,8 +60,9 @@ def test_this_machine_reports_its_mounts(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(file_systems, "MOUNTINFO", str(tmp_path / "missing"))
     assert mount_of(str(tmp_path)) == UNKNOWN
     verdict = verdict_on(UNKNOWN)
-    assert not verdict.refusal
-    assert "probe-root" in verdict.remarks[0]
+    assert not verdict.refusal, "probe-root itself tries it"
+    assert verdict.needs_proof
+    assert "nobody has measured a file system whose type the system does not report" in verdict.remarks[0]
 
 
 @pytest.mark.parametrize("kind", ["ceph", "fuse.ceph-fuse"])
@@ -74,6 +75,7 @@ def test_a_local_file_system_is_usable_by_one_machine(kind: str) -> None:
     verdict = verdict_on(Mount(kind, "/dev/vda", "/", "/", frozenset()))
     assert verdict.is_local
     assert not verdict.refusal
+    assert not verdict.needs_proof
     assert ("power cut" in " ".join(verdict.remarks)) == (kind == "tmpfs")
 
 
@@ -102,7 +104,8 @@ def test_nfs_needs_its_options(options: tuple[str, ...], repair: str) -> None:
 
 
 def test_nfs_with_its_options() -> None:
-    assert nfs_verdict(nfs("lookupcache=pos", "local_lock=none", "hard")) == file_systems.Verdict()
+    right = nfs_verdict(nfs("lookupcache=pos", "local_lock=none", "hard"))
+    assert right == file_systems.Verdict(needs_proof=True), "no filer was measured with this store"
     old = Mount("nfs", "f:/a", "/mnt", "/", frozenset({"vers=3", "lookupcache=none", "soft"}))
     verdict = verdict_on(old)
     assert not verdict.refusal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import HostError
 from columnar.storage import probe_root
 from columnar.storage.data_folder import PROBES, DataFolder
-from columnar.storage.file_systems import Verdict
 from columnar.storage.probe_mount import (
     FILE_BYTES,
     LEFTOVER_S,
@@ -23,7 +20,7 @@ from columnar.storage.probe_mount import (
     ProbedMount,
     contents,
 )
-from columnar.storage.probe_root import Finding, UnsuitableFolder, probe, probe_quickly
+from columnar.storage.probe_root import Finding, probe
 from tests.support.caching_mount import CachingOperations
 
 TOKEN = "0123456789abcdef"
@@ -205,64 +202,3 @@ def test_folders_of_killed_probes_are_removed_later(tmp_path: Path) -> None:
 def test_a_new_store_begins_beside_a_probe(tmp_path: Path) -> None:
     (tmp_path / f"{PROBES}aa").mkdir()
     DataFolder.locked(str(tmp_path)).close()
-
-
-# --- the quick probe of a node's start ---------------------------------------------------------------------
-
-
-def test_a_quick_probe_passes_and_leaves_nothing(tmp_path: Path) -> None:
-    data = tmp_path / "new" / "data"
-    remarks = probe_quickly(str(data))
-    assert "belongs to one machine" in remarks[0]
-    assert os.listdir(data) == []
-    assert os.stat(data).st_mode & 0o777 == 0o700
-
-
-def test_a_quick_probe_beside_a_store(tmp_path: Path) -> None:
-    folder = DataFolder.locked(str(tmp_path))
-    names = sorted(os.listdir(tmp_path))
-    probe_quickly(str(tmp_path))
-    assert sorted(os.listdir(tmp_path)) == names
-    folder.close()
-
-
-def test_a_quick_probe_refuses_what_is_known_to_be_unsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from columnar.storage import probe_mount
-
-    monkeypatch.setattr(probe_mount, "verdict_on", lambda _: Verdict("it caches", "mount -o nothing=0"))
-    with pytest.raises(UnsuitableFolder) as refused:
-        probe_quickly(str(tmp_path))
-    assert "it caches" in refused.value.text
-    assert "mount -o nothing=0" in refused.value.text
-    assert "--folder-unprobed" in refused.value.text
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_quick_probe_refuses_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_root, "STALE_S", 0.05)
-    monkeypatch.setattr(probe_root, "MountOperations", lambda folder, _: Refusing(folder, "lock"))
-    with pytest.raises(UnsuitableFolder, match="locks"):
-        probe_quickly(str(tmp_path))
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_quick_probe_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, has_waited = threading.Event(), threading.Event()
-
-    class Waiting(MountOperations):
-        def _make(self) -> None:
-            answers.wait()
-            has_waited.set()
-
-    monkeypatch.setattr(probe_root, "MountOperations", Waiting)
-    monkeypatch.setattr(probe_root, "QUICK_S", 0.05)
-    with pytest.raises(MountStalls, match=r"has not answered for 0\.05 s"):
-        probe_quickly(str(tmp_path))
-    answers.set()
-    assert has_waited.wait(20)
-
-
-def test_a_quick_probe_names_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(HostError, match=r"cannot use the data folder .*/file"):
-        probe_quickly(str(tmp_path / "file"))
