@@ -3,7 +3,8 @@
 A child's control thread reports every 0.5 s how often its loop has iterated.
 
     silent   no report for 3 s, and no work: the process or its threads are stopped
-    stuck    reports, but no loop iteration for 10 s, and no work
+    stuck    reports, but no loop iteration for 10 s, or 60 s if the data are on a network folder, and no work.  A
+             single slow file operation there is no stall of the folder: the others are answered meanwhile
     busy     as silent or stuck, but it works (``works``): a step blocks the loop, or the whole interpreter.  It lives,
              and its clients wait.  A step that takes BUSY_MS is taken for one that does not end
     late     no report within 30 s of its start
@@ -34,6 +35,7 @@ from columnar.model.owner import Incarnation
 
 SILENT_MS: Final = 3_000
 STUCK_MS: Final = 10_000
+STUCK_ON_NETWORK_MS: Final = 60_000  # an operation may wait for a disk or a lock of a machine that hangs
 BUSY_MS: Final = 120_000
 QUIET_MS: Final = 1_000  # ``works`` is checked for a child without a report or an iteration for this long
 LATE_MS: Final = 30_000
@@ -96,9 +98,10 @@ Works = Callable[[Incarnation], bool]  # whether it has used a processor since t
 
 
 class Liveness:
-    def __init__(self, now_ms: int, works: Works = idles) -> None:
-        """``works``: called for a server that is quiet."""
+    def __init__(self, now_ms: int, works: Works = idles, stuck_ms: int = STUCK_MS) -> None:
+        """``works``: called for a server that is quiet.  ``stuck_ms``: STUCK_MS or STUCK_ON_NETWORK_MS."""
         self._works = works
+        self._stuck_ms = stuck_ms
         self._children: dict[Incarnation, _Child] = {}
         self._checked_ms = now_ms
         self._patient_until_ms: int | None = None  # many are silent at once
@@ -137,7 +140,7 @@ class Liveness:
         for server, child in self._children.items():
             if _is_quiet(child, now_ms) and self._works(server):
                 child.note_work(now_ms)
-        found = [(server, why) for server, child in self._children.items() if (why := _wrong(child, now_ms))]
+        found = [(server, why) for server, child in self._children.items() if (why := self._wrong(child, now_ms))]
         if self._is_suspicious(len(found)):
             if self._patient_until_ms is None:
                 self._patient_until_ms = now_ms + SILENT_MS
@@ -149,7 +152,7 @@ class Liveness:
             self._patient_until_ms = None
         for server, _ in found:
             self._children[server].name_to_kill()
-        busy = [(server, child) for server, child in self._children.items() if _is_busy(child, now_ms)]
+        busy = [(server, child) for server, child in self._children.items() if self._is_busy(child, now_ms)]
         remarks += self._said_busy(now_ms)
         ends_ms = [child.heard_ms + SILENT_MS for child in self._children.values()]
         wake_at_ms = min([now_ms + CHECK_INTERVAL_MS, *(one for one in ends_ms if one > now_ms)])
@@ -159,7 +162,7 @@ class Liveness:
         """Return remarks on servers that became busy, or are busy no longer."""
         remarks = []
         for server, child in self._children.items():
-            is_busy = _is_busy(child, now_ms)
+            is_busy = self._is_busy(child, now_ms)
             if is_busy and not child.is_busy:
                 took_s, end_s = (now_ms - child.iterated_ms) / 1000, BUSY_MS / 1000
                 text = f"server {server} is busy in one step for {took_s:.1f} s, and its clients wait"
@@ -172,28 +175,26 @@ class Liveness:
     def _is_suspicious(self, silent: int) -> bool:
         return silent >= 2 and silent * SUSPICIOUS_SHARE > len(self._children)
 
+    def _is_busy(self, child: _Child, now_ms: int) -> bool:
+        """Return whether the child would be killed if it did not work."""
+        if not _is_quiet(child, now_ms) or now_ms - child.worked_ms >= SILENT_MS:
+            return False
+        return now_ms - child.heard_ms >= SILENT_MS or now_ms - child.iterated_ms >= self._stuck_ms
+
+    def _wrong(self, child: _Child, now_ms: int) -> str | None:
+        if child.is_named:
+            return None
+        silent_ms, stuck_ms, idle_ms = now_ms - child.heard_ms, now_ms - child.iterated_ms, now_ms - child.worked_ms
+        if not child.has_reported:
+            return f"it has not reported in {silent_ms / 1000:.1f} s since its start" if silent_ms >= LATE_MS else None
+        if stuck_ms >= BUSY_MS:
+            return f"it has been busy in one step for {stuck_ms / 1000:.1f} s, which is taken for one that does not end"
+        if min(silent_ms, idle_ms) >= SILENT_MS:
+            return f"it has said nothing for {silent_ms / 1000:.1f} s, and does not work"
+        if min(stuck_ms, idle_ms) >= self._stuck_ms:
+            return f"its loop has not iterated for {stuck_ms / 1000:.1f} s, and it does not work"
+        return None
+
 
 def _is_quiet(child: _Child, now_ms: int) -> bool:
     return child.has_reported and not child.is_named and now_ms - min(child.heard_ms, child.iterated_ms) >= QUIET_MS
-
-
-def _is_busy(child: _Child, now_ms: int) -> bool:
-    """Return whether the child would be killed if it did not work."""
-    if not _is_quiet(child, now_ms) or now_ms - child.worked_ms >= SILENT_MS:
-        return False
-    return now_ms - child.heard_ms >= SILENT_MS or now_ms - child.iterated_ms >= STUCK_MS
-
-
-def _wrong(child: _Child, now_ms: int) -> str | None:
-    if child.is_named:
-        return None
-    silent_ms, stuck_ms, idle_ms = now_ms - child.heard_ms, now_ms - child.iterated_ms, now_ms - child.worked_ms
-    if not child.has_reported:
-        return f"it has not reported in {silent_ms / 1000:.1f} s since its start" if silent_ms >= LATE_MS else None
-    if stuck_ms >= BUSY_MS:
-        return f"it has been busy in one step for {stuck_ms / 1000:.1f} s, which is taken for one that does not end"
-    if min(silent_ms, idle_ms) >= SILENT_MS:
-        return f"it has said nothing for {silent_ms / 1000:.1f} s, and does not work"
-    if min(stuck_ms, idle_ms) >= STUCK_MS:
-        return f"its loop has not iterated for {stuck_ms / 1000:.1f} s, and it does not work"
-    return None

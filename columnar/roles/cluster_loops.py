@@ -18,7 +18,7 @@ from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import ColumnarError
 from columnar.master import instructions as do
 from columnar.master.catalogue import Catalogue
-from columnar.master.liveness import Liveness, Works
+from columnar.master.liveness import STUCK_MS, Liveness, Works
 from columnar.model import owner_messages as messages
 from columnar.model.owner import Incarnation
 from columnar.roles.cluster_servers import DeadServerLogs, Servers
@@ -108,11 +108,13 @@ class ServerWatch:
         works: Works,
         dead: Callable[[Incarnation, str], None],
         is_folder_stalled: Callable[[], bool],
+        stuck_ms: int = STUCK_MS,
     ) -> None:
-        """Pass ``dead``, called with a server that must be killed, and the reason."""
+        """Pass ``dead``, called with a server that must be killed, and the reason; ``stuck_ms`` as for ``Liveness``."""
         self._now_ms = now_ms
         self._works = works
         self._is_folder_stalled = is_folder_stalled
+        self._stuck_ms = stuck_ms
         self._dead = dead
         self._liveness: Liveness | None = None
         self._check_step = PlannedStep(WATCH, self._check_servers)
@@ -121,7 +123,7 @@ class ServerWatch:
     def joined(self, server: Incarnation) -> None:
         now_ms = self._now_ms()
         if self._liveness is None:
-            self._liveness = Liveness(now_ms, self._works)
+            self._liveness = Liveness(now_ms, self._works, self._stuck_ms)
             self._check_servers()
         self._liveness.joined(server, now_ms)
 

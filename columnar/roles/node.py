@@ -35,7 +35,7 @@ from columnar.model.owner import Incarnation
 from columnar.roles.membership import Membership, NodeParts, SoleMembership
 from columnar.roles.node_ports import NodePorts
 from columnar.roles.node_site import NodeSite
-from columnar.roles.own_servers import OwnServers
+from columnar.roles.own_servers import OwnServers, stuck_limit_ms
 from columnar.roles.ports import read_tls
 from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
@@ -65,8 +65,12 @@ class Node:
         folder: DataFolder,
         lease_page: LeasePage,
         tls: Tls | None,
+        stuck_ms: int,
     ) -> None:
-        """Pass the TLS of the pages, or None for plain text.  Servers read the certificate themselves."""
+        """Pass the TLS of the pages, or None for plain text.  Servers read the certificate themselves.
+
+        ``stuck_ms``: as for ``master.liveness.Liveness``.
+        """
         self.config = config
         self.folder = folder
         self.tls = tls
@@ -80,14 +84,14 @@ class Node:
         probe = _room_of_mount if settings.coordination else _room_of_disk
         self.watched_folder = WatchedFolder(config.data, partial(probe, config.data), self._end_now)
         self._names = [settings.server_name(n + 1) for n in range(settings.servers)]
-        self.servers = OwnServers(self._names, processes, self.ports, lambda: self.watched_folder.is_stalled)
+        self.servers = OwnServers(self._names, processes, self.ports, lambda: self.watched_folder.is_stalled, stuck_ms)
 
     @classmethod
     def locked(cls, config: StandaloneConfig, settings: NodeConfig) -> Node:
         """Lock the data folder and read the certificate.  Raises HostError, with the folder unlocked."""
         folder = _locked_shared(config.data, settings) if settings.coordination else DataFolder.locked(config.data)
         try:
-            return cls(config, settings, folder, LeasePage.create(), read_tls(config))
+            return cls(config, settings, folder, LeasePage.create(), read_tls(config), stuck_limit_ms(config.data))
         except BaseException:
             folder.close()
             raise

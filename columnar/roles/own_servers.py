@@ -22,6 +22,7 @@ from columnar.cluster.refusals import Unknown
 from columnar.coordination.processes import Beat
 from columnar.coordination.server_page import ServerPages
 from columnar.errors import HostError
+from columnar.master.liveness import STUCK_MS, STUCK_ON_NETWORK_MS
 from columnar.model.node_messages import FollowLeader, NamedFacts, ServerFacts, TakesConnections
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandoverResult
@@ -29,6 +30,7 @@ from columnar.roles.cluster_loops import ServerWatch
 from columnar.roles.node_ports import NodePorts
 from columnar.roles.server_processes import ServerProcesses, ending
 from columnar.runtime.background import Background
+from columnar.storage.file_systems import is_network, mount_of
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
@@ -39,11 +41,25 @@ _log = logging.getLogger(__name__)
 NODE: Final = Incarnation("node", 1)  # as servers know their parent
 
 
+def stuck_limit_ms(data: str) -> int:
+    """Return after how long a server whose loop does not iterate hangs: longer on a network folder.  Blocks."""
+    try:
+        return STUCK_ON_NETWORK_MS if is_network(mount_of(data)) else STUCK_MS
+    except OSError as error:
+        _log.warning("the type of the file system of %s is unknown: %s", data, error)
+        return STUCK_MS
+
+
 class OwnServers:
     """The ``Events`` of ``server_processes``, and the ``OwnNode`` of ``cluster_nodes``."""
 
     def __init__(
-        self, names: list[str], processes: ServerProcesses, ports: NodePorts, is_folder_stalled: Callable[[], bool]
+        self,
+        names: list[str],
+        processes: ServerProcesses,
+        ports: NodePorts,
+        is_folder_stalled: Callable[[], bool],
+        stuck_ms: int,
     ) -> None:
         self._names = names
         self.processes = processes
@@ -54,6 +70,7 @@ class OwnServers:
             processes.has_worked,
             self._kill_soon,
             is_folder_stalled,
+            stuck_ms,
         )
         self.answers = PeerServer({}, lambda _table, _row: Unknown("a node serves no rows"), itertools.count(1))
         self.answers.register_with_sender(TakesConnections, self._takes_connections)

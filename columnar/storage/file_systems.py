@@ -173,6 +173,11 @@ def _is_within(path: str, place: str) -> bool:
     return place == "/" or path == place or path.startswith(f"{place}/")
 
 
+def is_network(mount: Mount) -> bool:
+    """Tell whether other machines may hold up operations on the mount, as far as its type tells: FUSE may be local."""
+    return bool(mount.kind) and mount.kind not in LOCAL
+
+
 def verdict_on(mount: Mount) -> Verdict:
     """Judge the mount by its type and options.  Blocks; for GlusterFS it reads the client's settings."""
     if mount.kind in LOCAL:

@@ -6,7 +6,15 @@ from random import Random
 
 import pytest
 
-from columnar.master.liveness import BUSY_MS, CHECK_INTERVAL_MS, LATE_MS, SILENT_MS, STUCK_MS, Liveness
+from columnar.master.liveness import (
+    BUSY_MS,
+    CHECK_INTERVAL_MS,
+    LATE_MS,
+    SILENT_MS,
+    STUCK_MS,
+    STUCK_ON_NETWORK_MS,
+    Liveness,
+)
 from columnar.model.owner import Incarnation
 from tests.support.seeds import seed
 
@@ -16,9 +24,9 @@ SERVERS = [Incarnation(f"s{n}", 1) for n in range(6)]
 class House:
     """Looks as often as it should; each server reports unless it is in ``silent``, iterates unless in ``stuck``."""
 
-    def __init__(self, servers: int) -> None:
+    def __init__(self, servers: int, stuck_ms: int = STUCK_MS) -> None:
         self.now_ms = 0
-        self.liveness = Liveness(0)
+        self.liveness = Liveness(0, stuck_ms=stuck_ms)
         self.servers = SERVERS[:servers]
         self.silent: set[Incarnation] = set()
         self.stuck: set[Incarnation] = set()
@@ -88,6 +96,43 @@ def test_a_server_whose_loop_stands_still_is_to_be_killed() -> None:
     assert house.killed == {}
     house.run(2 * CHECK_INTERVAL_MS)
     assert list(house.killed) == [SERVERS[2]]
+
+
+def test_a_loop_that_waits_for_a_network_folder_has_a_minute() -> None:
+    house = House(4, STUCK_ON_NETWORK_MS)
+    house.run(5_000)
+    house.stuck, house.silent = {SERVERS[2]}, {SERVERS[0]}
+    house.run(STUCK_ON_NETWORK_MS)
+    assert house.killed == {SERVERS[0]: 5_000 + SILENT_MS}, "a process that is stopped is found as ever"
+    house.run(2 * CHECK_INTERVAL_MS)
+    assert set(house.killed) == {SERVERS[0], SERVERS[2]}
+
+
+def test_a_loop_that_goes_on_within_the_minute_lives() -> None:
+    house = House(4, STUCK_ON_NETWORK_MS)
+    house.run(5_000)
+    for _ in range(3):
+        house.stuck = {SERVERS[2]}
+        house.run(STUCK_ON_NETWORK_MS - CHECK_INTERVAL_MS)
+        house.stuck = set()
+        house.run(1_000)
+    assert house.killed == {}
+
+
+@pytest.mark.parametrize("stuck_ms", [STUCK_MS, STUCK_ON_NETWORK_MS])
+def test_a_stall_of_the_folder_counts_against_no_stuck_loop(stuck_ms: int) -> None:
+    house = House(4, stuck_ms)
+    house.run(5_000)
+    house.stuck = {SERVERS[2]}
+    house.run(stuck_ms - 1_000)
+    house.is_folder_stalled = True
+    house.run(2 * stuck_ms)
+    house.is_folder_stalled = False
+    answered_ms = house.now_ms
+    house.run(stuck_ms - CHECK_INTERVAL_MS)
+    assert house.killed == {}
+    house.run(CHECK_INTERVAL_MS)
+    assert house.killed == {SERVERS[2]: answered_ms + stuck_ms}
 
 
 def test_a_server_that_starts_has_more_time() -> None:
