@@ -71,7 +71,8 @@ class SnapshotAdministration:
             except OSError as error:
                 raise HostError(
                     f"cannot use the server's folder {folder.path}: {error.strerror}; "
-                    "run this on the server's machine, as the user who runs it"
+                    "run this on the server's machine, as the user who runs it; of a cluster's nodes it is the machine "
+                    "of the one that leads ('columnar nodes')"
                 ) from error
             with lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)

@@ -43,10 +43,46 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
         yield running
 
 
-def on_the_machine_of(node: NodeProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command where the node's mount is seen."""
+def test_copies_are_read_on_the_machine_of_the_leader(cluster: ManyNodes, tmp_path: Path) -> None:
+    leader = cluster.leader()
+    (other,) = (node for node in cluster.nodes if node is not leader)
+    for words in (["backup", str(tmp_path / "backup")], ["digest", "t"], ["check"]):
+        done = on_the_machine_of(other, *words)
+        assert done.returncode == 1
+        assert "/staging/" in done.stderr
+        assert "the machine of the one that leads ('columnar nodes')" in done.stderr
+        done = on_the_machine_of(leader, *words, at=other)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_backup_is_served_by_nodes_of_another_name(cluster: ManyNodes, tmp_path: Path) -> None:
+    backup, restored = tmp_path / "backup", tmp_path / "restored"
+    done = on_the_machine_of(cluster.leader(), "backup", str(backup))
+    assert done.returncode == 0, done.stderr
+    words = [sys.executable, "-m", "columnar", "restore-backup", str(backup), "--data", str(restored)]
+    subprocess.run(words, check=True, capture_output=True)
+    assert not {"CLUSTER", "secret"}.intersection(os.listdir(restored)), "it belongs to no service"
+    node = NodeProcess("r1", restored, f"{cluster.coordination}-restored", tmp_path, "--servers", "1")
+    node.begin()
+    try:
+        node.await_ready()
+        with closing(node.connection()) as connection:
+            assert [row for row, _ in connection.table(b"t").scan()] == ROWS
+            connection.table(b"t").put(b"new", {b"f:q": b"second"})
+        assert node.stop() == 0
+    finally:
+        node.kill()
+    with closing(cluster.nodes[0].connection()) as connection:
+        assert connection.table(b"t").row(b"new") == {}, "the saved cluster goes on by itself"
+
+
+def on_the_machine_of(
+    node: NodeProcess, *words: str, at: NodeProcess | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command where the node's mount is seen, and have it call the node, or another one."""
     namespace = ["nsenter", "--target", str(node.pid), "--mount", f"--wd={Path.cwd()}"]
-    command = [*namespace, sys.executable, "-m", "columnar", *words, "--store", f"{node.host}:{node.port}"]
+    called = at or node
+    command = [*namespace, sys.executable, "-m", "columnar", *words, "--store", f"{called.host}:{called.port}"]
     return subprocess.run(command, capture_output=True, text=True, env=node.environment)
 
 

@@ -22,6 +22,7 @@ from columnar.roles.fence_commands import CephFence, storage_fence
 from columnar.roles.regionserver import own_ports
 from columnar.shell.probe_root import PORT
 from tests.support import kubernetes_schemas
+from tests.support.systemd_units import environment_in, settings, words_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
@@ -80,24 +81,11 @@ def unit_command(path: Path, setting: str = "ExecStart") -> list[str]:
     """The words after the program, with the settings of the example of the unit's environment file."""
     unit = settings(path)
     (environment,) = unit["EnvironmentFile"]
-    example = dict(
-        line.split("=", 1)
-        for line in (PACKAGING / "systemd" / Path(environment.lstrip("-")).name).read_text().splitlines()
-        if line and not line.startswith("#")
-    )
+    example = environment_in((PACKAGING / "systemd" / Path(environment.lstrip("-")).name).read_text())
     (line,) = unit[setting]
-    program, *words = shlex.split(re.sub(r"\$\{?(\w+)\}?", lambda name: example[name[1]], line))
+    program, *words = words_of(line, example)
     assert program.removeprefix("-") == "/opt/columnar/bin/columnar"
     return words
-
-
-def settings(path: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in path.read_text().replace("\\\n", " ").splitlines():
-        if line and line[0] not in "#[":
-            name, _, value = line.partition("=")
-            found.setdefault(name, []).append(value)
-    return found
 
 
 # --- manifests ---------------------------------------------------------------------------------------------
@@ -430,6 +418,20 @@ def test_a_fenced_node_is_started_again_however_often() -> None:
     unit = settings(PACKAGING / "systemd/columnar-node.service")
     assert unit["StartLimitIntervalSec"] == ["0"]
     assert unit["ProtectSystem"] == ["strict"]
+
+
+def test_the_example_of_a_fence_reaches_the_node_as_one_argument() -> None:
+    text = (PACKAGING / "systemd/node.env").read_text()
+    (example,) = re.findall(r"^#(COLUMNAR_OPTIONS=.*--fence-command.*)$", text, re.M)
+    (line,) = settings(PACKAGING / "systemd/columnar-node.service")["ExecStart"]
+    _, *words = words_of(line, environment_in(f"{text}\n{example}\n"))
+    found = parsed(words)
+    assert (found["fence_command"], found["servers"]) == ("cephfs --id columnar-fence", 2)
+    assert isinstance(storage_fence(found["fence_command"], found["data"]), CephFence)
+    page = (ROOT / "docs/shared-folders.md").read_text()
+    assert f"--fence-command '{found['fence_command']}'" in page
+    braced = words_of(line.replace("$COLUMNAR_OPTIONS", "${COLUMNAR_OPTIONS}"), environment_in(f"{text}\n{example}\n"))
+    assert braced[-1].startswith("--servers 2 --fence-command"), "with braces all options would be one word"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
