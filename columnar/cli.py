@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from importlib import import_module
@@ -21,6 +20,7 @@ import click
 
 from columnar.runtime.standard_streams import open_closed_streams
 from columnar.shell.coordination_options import with_access
+from columnar.shell.node_options import check_fence, check_name, check_servers, check_zone
 from columnar.version import VERSION
 
 if TYPE_CHECKING:
@@ -285,16 +285,6 @@ def standalone(
     )
 
 
-def _checked_fence(_context: click.Context, _option: click.Parameter, command: str) -> str:
-    from shlex import split  # only for nodes
-
-    try:
-        split(command)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}") from error
-    return command
-
-
 @click.command()
 @click.option("--data", metavar="DIR", required=True, help="The folder that all nodes share; see probe-root.")
 @click.option(
@@ -310,9 +300,9 @@ def _checked_fence(_context: click.Context, _option: click.Parameter, command: s
     "--servers",
     default=2,
     show_default=True,
-    type=click.IntRange(1, 64),
+    type=click.IntRange(0, 64),
     metavar="N",
-    help="Region servers of this node, each a process.",
+    help="Region servers of this node, each a process; 0: none, and no port for clients, the node may only lead.",
 )
 @_with_options(_PORT_OPTIONS)
 @click.option(
@@ -336,7 +326,7 @@ def _checked_fence(_context: click.Context, _option: click.Parameter, command: s
     "--fence-command",
     metavar="CMD",
     default="",
-    callback=_checked_fence,
+    callback=check_fence,
     help="Run while this node leads, to shut a lost node out of the folder before others get its regions; 'cephfs' "
     "evicts it from CephFS, with options for the command ceph, as in 'cephfs --id fence'. docs/many-machines.md says "
     "what CMD gets.",
@@ -392,15 +382,15 @@ def node(
 
     _become_the_store(
         {
-            "servers": servers,
-            "name": _checked_name(name if name is not None else platform.node().partition(".")[0]),
+            "servers": check_servers(servers, never_leads, thrift2_port),
+            "name": check_name(name if name is not None else platform.node().partition(".")[0]),
             "coordination": coordination,
             "access": access,
             "peer_port": peer_port,
             "lease_s": lease_s,
             "may_lead": not never_leads,
             "fence_command": fence_command,
-            "zone": _checked_zone(zone),
+            "zone": check_zone(zone),
             "probes_folder": not folder_unprobed,
         },
         data=os.path.abspath(data),
@@ -414,18 +404,6 @@ def node(
         slow_ms=slow_ms,
         log_level=log_level,
     )
-
-
-def _checked_name(name: str) -> str:
-    if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
-        raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
-    return name
-
-
-def _checked_zone(zone: str) -> str:
-    if zone and re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", zone, re.IGNORECASE) is None:
-        raise click.UsageError(f"'{zone}' names no zone: letters, digits, '.', '_' and '-', 63 at most (--zone)")
-    return zone
 
 
 def _checked_origins(origins: tuple[str, ...]) -> list[str]:

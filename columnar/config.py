@@ -41,7 +41,7 @@ AHEAD: Final = "ahead"  # argument of a standby region server process, which wai
 class NodeConfig:
     """Settings of a node: the parent process of the region servers of a machine."""
 
-    servers: int
+    servers: int  # 0: it may only lead, and has no port for clients
     log_level: str = "INFO"
     name: str = ""  # unique among the nodes of a cluster; "" for the only node of its folder
     coordination: str = ""  # URL of the service that has the nodes' leases; "" for the only node of its folder

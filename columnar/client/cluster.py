@@ -194,7 +194,8 @@ class ClusterAdmin:
     ) -> ClusterChange:
         """Drain all servers of a node, each ``until_restart`` or until ``undrain_node``; a node that leads resigns.
 
-        Returns when the node is empty, or after ``wait_s``.
+        Returns when the node is empty, or after ``wait_s``.  A node that leads and is empty already may resign before
+        its answer is out: the call then raises StoreIOError (``CallTimeoutException``), and may be repeated.
         """
         return self._change("columnarDrainNode", node, True, until_restart, round(wait_s * 1_000), dry_run)
 

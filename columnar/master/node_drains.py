@@ -3,7 +3,7 @@
     drain     no server of the node gets a region any more, and the regions that it has leave it, four at a time of a
               server.  The drain ends by ``undrain``, or until a restart: each server's with its next start
     resign    a node that leads gives the leadership up when its servers are empty, if another node can lead.  So its
-              end later costs nobody a wait for the next leader
+              end later costs nobody a wait for the next leader.  A node without servers is empty at once
 
 Owned by the loop.
 """
@@ -49,6 +49,8 @@ class NodeDrains:
         that are left on the node, and whether it leads and is about to resign.  Raises CallerError and NotAllowed.
         """
         node = self._find_node(name)
+        if not node.servers:
+            return self._drain_without_servers(node, on, dry_run)
         request = DrainNode(node.servers, on, self._incarnations(node) if on and until_restart else ())
         check_request(self._servers, request)
         if on:
@@ -63,6 +65,14 @@ class NodeDrains:
         is_resigning = node.leads and self._begin_resignation(node)
         await wait_for(self._servers, wait_s, lambda: not self._left_on(node))
         return self._drained(node, until_restart, is_resigning)
+
+    def _drain_without_servers(self, node: _Node, on: bool, dry_run: bool) -> Change:
+        """Have the node resign if it leads; nothing else is to be done, and nothing is kept."""
+        if dry_run:
+            return Change(f"{node.name} has no servers, and only may lead", is_done=False)
+        is_resigning = on and node.leads and self._begin_resignation(node)
+        text = f"{node.name} has no servers" + (", and leads until another node does" if is_resigning else "")
+        return Change(text, is_resigning=is_resigning)
 
     def _drained(self, node: _Node, until_restart: bool, is_resigning: bool) -> Change:
         left = self._left_on(node)
@@ -82,7 +92,7 @@ class NodeDrains:
         if not found:
             raise CallerError(f"there is no node {name}; there are {', '.join(known)}")
         servers = tuple(sorted(server for server, node in node_of.items() if node in found))
-        if not servers:
+        if not servers and found[0] not in self._servers.nodes_without_servers():
             raise CallerError(f"node {found[0]} has no server yet")
         return _Node(found[0], servers, leads=found[0] == living[0])
 

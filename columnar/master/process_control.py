@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -57,6 +57,9 @@ class Servers(Protocol):
 
     def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
         """Return the nodes by server, and those that live, the leader first; nothing for a store of one machine."""
+
+    def nodes_without_servers(self) -> Collection[str]:
+        """Return the living nodes that have no servers, and only may lead."""
 
     def successors(self) -> tuple[str, ...]:
         """Return the nodes that can lead in the place of this one."""

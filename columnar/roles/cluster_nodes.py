@@ -68,7 +68,8 @@ class ClusterNodes:
         self._fence_node = fence_node
         self._state = state
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
-        self._servers: dict[Incarnation, dict[Incarnation, None]] = {}  # by node, of nodes that have any
+        # By node; empty: it has said that it has none.
+        self._servers: dict[Incarnation, dict[Incarnation, None]] = {}
         self.zone_of: dict[Incarnation, str] = {}  # zones of the living nodes that have one
         self._home_of: dict[str, Incarnation] = {}  # a server's name -> the node that had it last
         self._facts: dict[str, ServerFacts] = {}  # of servers of other nodes, by name
@@ -100,12 +101,21 @@ class ClusterNodes:
 
     def nodes(self) -> list[Incarnation]:
         """Return the other nodes that have living servers."""
-        return [node for node in self._servers if node != self._own_name]
+        return [node for node, servers in self._servers.items() if servers and node != self._own_name]
 
     def list_nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """Return the node that had each server last, by the server's name, and the living nodes, this one first."""
         others = sorted(str(node) for node in self.zone_of if node != self._own_name)
         return {name: str(node) for name, node in sorted(self._home_of.items())}, (str(self._own_name), *others)
+
+    def list_without_servers(self) -> frozenset[str]:
+        """Return the living nodes that only may lead."""
+        return frozenset(str(node) for node, servers in self._servers.items() if not servers)
+
+    def forget_node(self, node: Incarnation) -> None:
+        """Note that the node has ended, after its servers."""
+        self.zone_of.pop(node, None)
+        self._servers.pop(node, None)
 
     # --- processes -----------------------------------------------------------------------------------
 
@@ -197,7 +207,10 @@ class ClusterNodes:
         """Note which servers a living node has, those that are stopped included."""
         if node not in self.zone_of:
             return  # it has ended meanwhile
-        for one in described:
+        servers = tuple(described)
+        if not servers:
+            self._servers.setdefault(node, {})
+        for one in servers:
             if self._home_of.get(one.server) not in self.zone_of:
                 self._home_of[one.server] = node
                 self._state.current.server(one.server)  # operators see it, and may start it

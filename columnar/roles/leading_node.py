@@ -116,6 +116,9 @@ class LedServers:
     def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
         return self._nodes.list_nodes() if self._terms.is_leased else ({}, ())
 
+    def nodes_without_servers(self) -> frozenset[str]:
+        return self._nodes.list_without_servers()
+
     def successors(self) -> tuple[str, ...]:
         return self._terms.successors()
 
@@ -357,7 +360,7 @@ class LeadingNode:
         self.links.expect(node)
 
     def node_ended(self, node: Incarnation) -> None:
-        self.nodes.zone_of.pop(node, None)
+        self.nodes.forget_node(node)
         self.links.end_member(node)
 
     # The methods of ``member_links.MemberEvents``.

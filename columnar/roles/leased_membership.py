@@ -236,6 +236,10 @@ class LeasedMembership:
         await asyncio.shield(self._changed)
 
     async def until_served(self) -> None:
+        if not self._parts.settings.servers:  # regions may wait for the servers of other nodes
+            while not self._link.is_open:
+                await self._until_change()
+            return
         while not (self._parts.living() and self._parts.ready().issuperset(self._parts.living())):
             await self._until_change()
         while True:

@@ -115,7 +115,10 @@ class Membership(Protocol):
         """Note that ``NodeParts.ready`` has changed."""
 
     async def until_served(self) -> None:
-        """Wait until the servers of this node can take clients: every region has a server."""
+        """Wait until the servers of this node can take clients: every region has a server.
+
+        Without servers: until the node is linked with a leader.
+        """
 
     async def begin_stop(self) -> None:
         """Begin no more changes of the cluster.  Call before the servers stop."""

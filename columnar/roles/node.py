@@ -2,6 +2,7 @@
 
     columnar standalone --servers N    the only node of its folder; it leads from the start to the stop
     columnar node                      one of several nodes, each with servers of its own; one of them leads
+    columnar node --servers 0          of these, one that may lead, and serves no clients
 
 The order of the start is lock, processes of the servers (which import modules meanwhile), lease, leader, numbers and
 settings of the servers, owners of all regions, ports.  The order of the stop is ports, servers (concurrently, each like
@@ -80,7 +81,7 @@ class Node:
         command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
         kept = (folder.lock_descriptor, lease_page.descriptor)
         processes = ServerProcesses(command, dict(os.environ), kept, self._server_settings)
-        self.ports = NodePorts(config, processes)
+        self.ports = NodePorts(config, processes, has_servers=settings.servers > 0)
         probe = _room_of_mount if settings.coordination else _room_of_disk
         self.watched_folder = WatchedFolder(config.data, partial(probe, config.data), self._end_now)
         self._names = [settings.server_name(n + 1) for n in range(settings.servers)]
@@ -120,7 +121,8 @@ class Node:
             await self._until_served(fault)
             self.ports.open_ports()
             undo.pop_all()
-        processes.children.keep_spare()
+        if self._names:
+            processes.children.keep_spare()
 
     async def _make_membership(self) -> Membership:
         parts = NodeParts(
@@ -172,7 +174,8 @@ class Node:
     async def _until_served(self, fault: asyncio.Future[None]) -> None:
         """Wait until every server takes connections and every region has a server.
 
-        Raises HostError if a server has ended instead.
+        A node without servers waits until it is linked with a leader, which may be itself.  Raises HostError if a
+        server has ended instead.
         """
         served = asyncio.ensure_future(self.membership.until_served())
         try:
@@ -180,7 +183,8 @@ class Node:
             if fault.done():
                 fault.result()
             if not served.done():
-                raise HostError(f"the servers did not start within {START_S:.0f} s")
+                what = "the servers did not start" if self._names else "no node led that this one could link with"
+                raise HostError(f"{what} within {START_S:.0f} s")
             await served
         finally:
             served.cancel()

@@ -1,4 +1,4 @@
-"""The client ports of a node, and the dispatch of each connection to one of its servers.
+"""The client ports of a node, and the dispatch of each connection to one of its servers; none without servers.
 
 A server takes connections from its ``TakesConnections`` until it stops or ends.  A server that leaves returns its
 connections, which are dispatched anew.
@@ -28,7 +28,8 @@ _OPTIONS: Final = ("--port", "--thrift2-port")
 
 
 class NodePorts:
-    def __init__(self, config: StandaloneConfig, processes: ServerProcesses) -> None:
+    def __init__(self, config: StandaloneConfig, processes: ServerProcesses, *, has_servers: bool) -> None:
+        self._has_servers = has_servers
         self._config = config
         self._processes = processes
         self._dispatcher = ConnectionDispatcher(self._taking)
@@ -44,6 +45,8 @@ class NodePorts:
 
     def bind(self) -> None:
         """Bind the ports.  Call before servers choose free ports of their own."""
+        if not self._has_servers:
+            return
         host, port2 = self._config.host, self._config.thrift2_port
         self._ports.append(Port.bound(THRIFT1_SERVICE, host, self._config.port, _OPTIONS[0], self._dispatcher))
         if port2 >= 0:
@@ -61,8 +64,9 @@ class NodePorts:
             port.close()
 
     @property
-    def port(self) -> int:
-        return self._ports[0].port
+    def port(self) -> int | None:
+        """Return the port of clients, or None for a node without servers."""
+        return self._ports[0].port if self._ports else None
 
     @property
     def thrift2_port(self) -> int | None:

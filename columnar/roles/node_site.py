@@ -66,7 +66,14 @@ class NodeSite:
 
     @property
     def _address(self) -> str:
-        return f"{self._node.config.host}:{self._node.ports.port}"
+        """Return the address for clients; empty for a node without servers."""
+        port = self._node.ports.port
+        return f"{self._node.config.host}:{port}" if port is not None else ""
+
+    @property
+    def _place(self) -> str:
+        """Return what pages have in their title."""
+        return self._address or f"node {self._node.membership.name()}, without servers"
 
     def _status(self, leading: LeadingNode) -> PageStatus:
         """Return the status for the pages.  Called on the loop."""
@@ -75,7 +82,7 @@ class NodeSite:
         tallies = leading.host.state.tallies
         return PageStatus(
             version=VERSION,
-            address=self._address,
+            address=self._place,
             data_folder=os.path.abspath(self._node.folder.path),
             uptime_s=time.time() - self._node.started_s,
             cluster=reports.cluster_status(),
@@ -100,7 +107,7 @@ class NodeSite:
         faults = (node.membership.remark(), node.watched_folder.remark())
         return NodeStatus(
             version=VERSION,
-            address=self._address,
+            address=self._place,
             data_folder=os.path.abspath(node.folder.path),
             uptime_s=time.time() - node.started_s,
             node=node.membership.name(),

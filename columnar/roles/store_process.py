@@ -12,7 +12,7 @@ fields of ``config.NodeConfig``, the process is a node.
 
 The ready line is the only line on stdout, for scripts that wait for it.  ``data`` is last, because it may contain
 blanks.  ``thrift2=127.0.0.1:9091`` follows ``web`` if that service is served, and ``servers=3`` follows ``pid`` if
-there are servers:
+there are servers.  A node without servers, or a store without pages, has ``-`` in the place of the address:
     columnar ready store=127.0.0.1:9090 web=http://127.0.0.1:9095/ pid=4711 data=/var/lib/columnar
 """
 
@@ -156,7 +156,8 @@ def _ready_line(
     thrift2 = f" thrift2={host}:{ports.thrift2_port}" if ports.thrift2_port is not None else ""
     count = f" servers={node.servers}" if node is not None else ""
     data = os.path.abspath(config.data)
-    return f"columnar ready store={host}:{ports.port} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
+    place = f"{host}:{ports.port}" if ports.port is not None else "-"
+    return f"columnar ready store={place} web={page}{thrift2} pid={os.getpid()}{count} data={data}"
 
 
 def main(text: str) -> int:

@@ -1,7 +1,8 @@
 """Drains of whole nodes by commands, followed to their end through a change of the leader.
 
 The leader answers a drain.  If the drained node leads itself, it resigns when it is empty: calls fail for a moment, and
-the next leader answers then.  So a command that waits repeats its call until the node is empty and does not lead.
+the next leader answers then.  So a command that waits repeats its call until the node is empty and does not lead.  A
+node that is empty already may resign before its answer is out; the command repeats the call then, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from columnar.shell.maintenance import maintenance_lock
 STEP_S: Final = 5.0  # of one answer, so that a person sees what is left
 POLL_S: Final = 0.2  # between two calls while the leader changes
 REFUSED: Final = "ConstraintException"  # of a call that another leader would refuse too
+LOST: Final = "CallTimeoutException"  # of a call whose answer is lost
 
 
 class NodeDrain:
@@ -42,6 +44,18 @@ class NodeDrain:
         """Request the drain, and wait up to ``wait_s`` until the node is empty.  Raises the errors of a call."""
         admin = ClusterAdmin(self._own or self._server.connection)
         return admin.drain_node(self._node, until_restart=self._until_restart, wait_s=wait_s)
+
+    def begin_drain(self, until_s: float) -> ClusterChange:
+        """Request the drain.  Raises the errors of a call, and Refused if its answer is lost until ``until_s``."""
+        try:
+            return self.request_drain()
+        except IOError as error:
+            if hbase_class(error) != LOST:
+                raise
+        while (change := self._repeat(0.0)) is None:
+            if time.monotonic() >= until_s:
+                raise Refused("no leader says whether the drain has begun; 'columnar nodes' shows who leads")
+        return change
 
     def wait_until_empty(self, change: ClusterChange, until_s: float) -> ClusterChange:
         """Return the answer once the node is empty and does not lead, or the last one at ``until_s``.
@@ -82,7 +96,7 @@ def drain_node(server: Server, node: str, *, until_restart: bool, wait: bool, ti
     drain = NodeDrain(server, node, until_restart=until_restart)
     try:
         with maintenance_lock(server, f"drain --node {node}", node, timeout_s=timeout_s):
-            change = drain.request_drain()
+            change = drain.begin_drain(until_s)
             if wait:
                 change = drain.wait_until_empty(change, until_s)
     finally:

@@ -44,11 +44,11 @@ class NodeStatus:
 
     @property
     def obstacles(self) -> tuple[str, ...]:
-        """The reasons why the node cannot take clients; none if it can."""
+        """The reasons why the node cannot take clients, or without servers could not lead; none if it can."""
         found = list(self.faults)
         if not self.leader:
             found.append("no leader is known")
-        if not self.ready:
+        if self.servers and not self.ready:
             found.append("no server of this node knows the routes of all tables yet")
         if self.lease_left_s <= 0:
             found.append("the lease of this node does not hold: answers wait")
@@ -102,7 +102,7 @@ def families_of(status: NodeStatus) -> tuple[Family, ...]:
     left_s = max(0.0, status.lease_left_s)
     return (
         single("columnar_lease_left_seconds", GAUGE, "Until the lease of this node ends, without a renewal.", left_s),
-        single("columnar_node_ready", GAUGE, "1 if the node can take clients.", int(not status.obstacles)),
+        single("columnar_node_ready", GAUGE, "1 if /ready answers 200.", int(not status.obstacles)),
         by_label("columnar_server_up", GAUGE, "1 if the server's process lives.", "server", lives),
         by_label("columnar_connections", GAUGE, "Connections of clients, by server.", "server", connections),
     )

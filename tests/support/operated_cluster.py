@@ -39,6 +39,7 @@ class OperatedCluster:
         self.control = ClusterControl(self, MaintenanceLock(MemoryCalls(CasMemory())))
         self.node_of: dict[str, str] = {}
         self.living_nodes: tuple[str, ...] = ()
+        self.without_servers: frozenset[str] = frozenset()
         self.unfenced: tuple[Incarnation, ...] = ()  # nodes
         self.said: tuple[str, ...] = ()  # what the shell cannot do
 
@@ -82,6 +83,9 @@ class OperatedCluster:
 
     def nodes(self) -> tuple[dict[str, str], tuple[str, ...]]:
         return self.node_of, self.living_nodes
+
+    def nodes_without_servers(self) -> frozenset[str]:
+        return self.without_servers
 
     def successors(self) -> tuple[str, ...]:
         return self.living_nodes[1:]

@@ -234,3 +234,23 @@ def test_random_nodes_end_empty() -> None:
         assert drain(cluster, node, until_restart=rng.random() < 0.5).left == 0
         drain(cluster, node, on=False)
         cluster.cluster.run(cluster.cluster.now_ms + 5_000)
+
+
+# --- nodes without servers -----------------------------------------------------------------------------
+
+
+def test_a_node_without_servers_resigns_at_once_and_nothing_is_kept() -> None:
+    cluster = operated()
+    cluster.settle(SERVERS, "n3.3", "n1.1", "n2.2")
+    with pytest.raises(CallerError, match=r"node n3\.3 has no server yet"):
+        drain(cluster, "n3")  # it may have some that it has not named
+    cluster.without_servers = frozenset({"n3.3"})
+    shown = drain(cluster, "n3", dry_run=True)
+    assert (shown.text, shown.is_done, cluster.ended) == ("n3.3 has no servers, and only may lead", False, [])
+    change = drain(cluster, "n3", until_restart=True)
+    assert (change.text, change.left) == ("n3.3 has no servers, and leads until another node does", 0)
+    assert (change.is_resigning, cluster.ended) == (True, ["resign"])
+    assert cluster.state.desired.operator_settings == OperatorSettings()
+    assert drain(cluster, "n3", on=False).text == "n3.3 has no servers"
+    cluster.settle(SERVERS, "n1.1", "n2.2", "n3.3")
+    assert not drain(cluster, "n3").is_resigning, "another node leads"

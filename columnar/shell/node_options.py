@@ -1,0 +1,39 @@
+"""Checks of the options of ``columnar node``.  Each raises UsageError, with the next step."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+
+def check_fence(_context: click.Context, _option: click.Parameter, command: str) -> str:
+    """Return the fence command, whose quotes must be closed."""
+    from shlex import split
+
+    try:
+        split(command)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}") from error
+    return command
+
+
+def check_name(name: str) -> str:
+    if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
+        raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
+    return name
+
+
+def check_zone(zone: str) -> str:
+    if zone and re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,62}", zone, re.IGNORECASE) is None:
+        raise click.UsageError(f"'{zone}' names no zone: letters, digits, '.', '_' and '-', 63 at most (--zone)")
+    return zone
+
+
+def check_servers(servers: int, never_leads: bool, thrift2_port: int) -> int:
+    """Refuse a node that would do nothing, and a port for clients that nobody would serve."""
+    if servers == 0 and never_leads:
+        raise click.UsageError("a node with --servers 0 and --never-leads would do nothing: leave one of them out")
+    if servers == 0 and thrift2_port >= 0:
+        raise click.UsageError("a node with --servers 0 serves no clients: leave --thrift2-port out")
+    return servers
