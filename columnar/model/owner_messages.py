@@ -33,6 +33,7 @@ class Holdings:
     closed: tuple[tuple[int, int, bool], ...]  # ... the last epoch that was given up, and ``has_unreplayed_log``
     tables: tuple[str, ...] = ()  # the tables that the server knows
     has_routes: bool = False  # from an earlier master, or an earlier link to this one
+    clock_ms: int = 0  # the reading of its clock, for the next owners of closed regions; 0 from an older server
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,7 @@ class ClusterHost:
             await self._servers.request_server(server, PublishTriggers(self._catalogue.derivations.triggers))
             await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
             found = await self._servers.request_server(server, Holding())
+            self.transitions.observe_clock(found.clock_ms)
             await self._replace_tables_and_routes(server, found)
         except (NotSent, LinkBroke):
             return  # the end of the server is reported separately

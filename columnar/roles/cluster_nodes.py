@@ -23,7 +23,7 @@ from columnar.master.cluster_state import ClusterState
 from columnar.model.node_messages import DescribeServers, KillServer, NamedFacts, ServerFacts, StartServer, StopServer
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address
-from columnar.roles.member_links import MemberLinks
+from columnar.roles.member_links import RELINK_S, MemberLinks
 from columnar.runtime.background import Background
 from columnar.runtime.planned_step import PlannedStep
 
@@ -127,16 +127,29 @@ class ClusterNodes:
         if node == self._own_name:
             await self._own.kill_server(server, why)
             return
-        try:
-            await asyncio.wait_for(self._links.request_server(node, KillServer(server, why)), KILL_S)
-        except (NotSent, LinkBroke):
-            _log.warning(
-                "node %s cannot be reached to end server %s: it is fenced when its lease is over", node, server
-            )
+        if not await self._have_killed(node, KillServer(server, why)):
             self._fence_node(node)
-        except (TimeoutError, ColumnarError) as error:
-            _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
-            self._fence_node(node)
+
+    async def _have_killed(self, node: Incarnation, message: KillServer) -> bool:
+        """Send ``message`` over this or the next link of the node; return whether that is done, or the node has ended.
+
+        A kill may be repeated: the number of a server is given once.
+        """
+        server = message.server
+        while True:
+            try:
+                await asyncio.wait_for(self._links.request_server(node, message), KILL_S)
+                return True
+            except (NotSent, LinkBroke) as lost:
+                is_behind = isinstance(lost, NotSent) and self._links.is_linked(node)
+                if is_behind or not await self._links.relinked(node, RELINK_S):
+                    if node not in self._servers:
+                        return True
+                    _log.warning("node %s cannot be reached to end server %s: the node is fenced", node, server)
+                    return False
+            except (TimeoutError, ColumnarError) as error:
+                _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
+                return False
 
     async def stop_server(self, server: Incarnation) -> None:
         """Stop the server in order; return when it has ended.  Raises RetryLater if its node cannot be reached."""

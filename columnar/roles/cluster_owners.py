@@ -8,8 +8,9 @@
 A request to every server is answered when every linked server has answered.  A publication also waits for servers that
 lived under an earlier master and have not linked yet (``wait_inherited``): their clients would not find the table.  A
 server that dies meanwhile counts as done when it is fenced, because its replacement starts with the master's current
-state.  While deliveries are paused, a starting server gets ``PauseDeliveries`` before any region.
-``ReleaseDeliveries`` goes only to the servers whose deliveries are paused.
+state.  A server that loses its link amid a request, a pause or a split is ended (``is_bound``); any other one links
+again, and is greeted with the master's current state.  While deliveries are paused, a starting server gets
+``PauseDeliveries`` before any region.  ``ReleaseDeliveries`` goes only to the servers whose deliveries are paused.
 
 The steps of a split or merge go to the server that began it.  If that server died, the split or merge is over, and
 leaves only folders that the catalogue has announced.
@@ -49,6 +50,7 @@ class ClusterOwners:
         self._published: dict[str, messages.Publish] = {}  # each table's last message; regions: see the catalogue
         self._holding: list[Incarnation] | None = None  # servers with paused deliveries; None if no pause is requested
         self._carriers: dict[RegionChange, Incarnation] = {}  # the server that carries out each change
+        self._bound_requests: Counter[Incarnation] = Counter()  # requests whose outcome the server's link decides
         self._answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             messages.Publish: self._publish,
             messages.Withdraw: self._withdraw,
@@ -75,6 +77,10 @@ class ClusterOwners:
     async def request_peer(self, message: Message[R]) -> R:
         answer: R = await self._answers.get(type(message), self._of_all)(message)
         return answer
+
+    def is_bound(self, server: Incarnation) -> bool:
+        """Return whether the server takes part in something that ends with its link: a request, a pause, a change."""
+        return server in self._bound_requests or server in (self._holding or ()) or server in self._carriers.values()
 
     # --- tables --------------------------------------------------------------------------------------
 
@@ -116,13 +122,29 @@ class ClusterOwners:
     async def _of_one(self, server: Incarnation, message: Message[R]) -> R:
         """Return the server's answer.
 
-        If the server died, waits until it is fenced, then raises NotSent or LinkBroke.
+        If the server died, waits until it is fenced, then raises NotSent or LinkBroke.  So does a lost link: the server
+        is bound by the request.  A server that has lost its link gets the request when it has linked again.
         """
+        while True:
+            try:
+                return await self._send_bound(server, message)
+            except NotSent:
+                if self._servers.is_linked(server):
+                    raise RetryLater(f"server {server} is behind with its requests; try again") from None
+                if not await self._servers.relinked(server):
+                    raise
+            except LinkBroke:
+                await self._servers.gone(server)
+                raise
+
+    async def _send_bound(self, server: Incarnation, message: Message[R]) -> R:
+        self._bound_requests[server] += 1
         try:
             return await self._servers.request_server(server, message)
-        except (NotSent, LinkBroke):
-            await self._servers.gone(server)
-            raise
+        finally:
+            self._bound_requests[server] -= 1
+            if not self._bound_requests[server]:
+                del self._bound_requests[server]
 
     async def _undelivered(self, message: messages.Undelivered) -> dict[str, int]:
         found: Counter[str] = Counter()

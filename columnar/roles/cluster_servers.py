@@ -24,6 +24,11 @@ class Servers(Protocol):
 
     async def gone(self, server: Incarnation) -> None: ...
 
+    def is_linked(self, server: Incarnation) -> bool: ...
+
+    async def relinked(self, member: Incarnation) -> bool:
+        """Wait until the server has a link, or has ended; return whether it has one."""
+
 
 class DeadServerLogs(Protocol):
     """The logs and folders of incarnations that have ended."""

@@ -239,7 +239,7 @@ class Leadership:
         with suppress(TimeoutError):
             await asyncio.wait_for(leading.greeted(servers), HELLO_S)
         for server in servers:
-            if not leading.links.is_linked(server):
+            if not leading.links.is_linked(server) and not leading.host.has_ended(server):
                 leading.unlinked(server, f"it has not linked with the new leader within {HELLO_S:g} s")
         await leading.greeted(servers)
 

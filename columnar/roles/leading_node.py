@@ -237,9 +237,10 @@ class LeadingNode:
         hello = Hello(self.stores.folder.cluster_id, Incarnation(MASTER, self.epoch), leader_epoch=self.epoch)
         answers = PeerServer({}, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
         self.links = MemberLinks(hello, answers, self.terms.links)
-        self._make_host(invented, generations)
+        owners = self._make_host(invented, generations)
         self.nodes = ClusterNodes(own, own_name, self.links, self.terms.fence_node, self.host.state)
-        self.links.follow(self, self.nodes.kill)
+        changes = self.leading.changes
+        self.links.follow(self, self.nodes.kill, lambda one: changes.lock.locked() or owners.is_bound(one))
         for close in (answers.close, self.host.close, self.nodes.close, self.links.close):
             self._undo.push_async_callback(close)
         self._undo.callback(self.host.stop)
@@ -254,7 +255,7 @@ class LeadingNode:
             for server in sorted(ended):
                 await self.host.measured(server)
 
-    def _make_host(self, invented: dict[int, Owner], generations: RowGenerations) -> None:
+    def _make_host(self, invented: dict[int, Owner], generations: RowGenerations) -> ClusterOwners:
         catalogue = self.leading.catalogue
         owners = catalogue.ownership.owners | invented
         regions = [(info, owners.get(info.region_id)) for entry in catalogue.tables.values() for info in entry.regions]
@@ -278,12 +279,14 @@ class LeadingNode:
             self.terms.fences,
         )
         self.host = ClusterHost(state, catalogue, self.leading.sound, self.links, dead_logs, self.stores.clock)
-        self.leading.lead(ClusterOwners(self.host, catalogue, self.links), self.config.trigger_modules)
+        region_owners = ClusterOwners(self.host, catalogue, self.links)
+        self.leading.lead(region_owners, self.config.trigger_modules)
         self.host.requests.lead(self.leading.region_changes)
         self.leading.follow_catalogue(
             lambda failure: self.host.events.event(state.unsound(failure, self.host.events.now_ms())),
             lambda: self.host.events.event(state.sound(self.host.events.now_ms())),
         )
+        return region_owners
 
     def _make_control(self, answers: PeerServer) -> None:
         servers = LedServers(self.host, self.nodes, self._watched_folder, self.terms, self.resign)
@@ -357,7 +360,7 @@ class LeadingNode:
 
     def node_joined(self, node: Incarnation, zone: str) -> None:
         self.nodes.zone_of[node] = zone
-        self.links.expect(node)
+        self.links.expect(node, is_node=True)
 
     def node_ended(self, node: Incarnation) -> None:
         self.nodes.forget_node(node)

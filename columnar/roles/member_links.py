@@ -2,12 +2,15 @@
 
     expected   the member lives; it may dial
     linked     the member has dialled and said hello; requests can be sent to it
+    unlinked   its link has ended, or it dials again, and it lives.  A server without a link for RELINK_S is fenced
+    bound      as unlinked, and its link ended amid a change of tables or regions, of whose outcome the leader and the
+               server may think differently: the server is refused, and fenced if it lives OUTLIVES_S later
     ended      it answers nothing any more (``end_member``); requests under way have ended
 
-A member dials; the leader refuses a link of a process that it does not know yet, which dials again a moment later.  If
-a server's link ends and the server is not reported as ended within OUTLIVES_S, the server is fenced: parts of requests
-may be lost with a link, so the leader and the server could differ about regions.  So links to the leader outlast the
-lease of either side: an outage of the coordination service, however long, ends no server.
+A member dials; the leader refuses a link of a process that it does not know yet, which dials again a moment later.  A
+server that links again is greeted like one that lived before this leader: it gets all tables and routes, and says which
+regions it has.  So a network that resets connections ends no server.  Links to the leader outlast the lease of either
+side: an outage of the coordination service, however long, ends no server.
 
 Invariant: each request ends, because a link's end ends its requests, and no request waits for a link.
 
@@ -19,7 +22,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
 
 from columnar.cluster.hello import Hello, obstacle
 from columnar.cluster.link_errors import NotSent
@@ -34,13 +38,33 @@ _log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 OUTLIVES_S: Final = 1.0  # the time in which a process is reported as ended after its link has ended, by any node
+RELINK_S: Final = 10.0  # for a living server to link again, as for one that lived before a new leader
+
+
+@dataclass(slots=True)
+class _Member:
+    ended: asyncio.Future[None]
+    linked: asyncio.Event  # set while there is a link
+    is_node: bool
+    link: PeerLink | None = None
+    is_bound: bool = False
+
+    async def relinked(self, within_s: float | None = None) -> bool:
+        """Wait until there is a link, or the member has ended; return whether there is a link."""
+        linking: asyncio.Future[Any] = asyncio.ensure_future(self.linked.wait())
+        either: list[asyncio.Future[Any]] = [self.ended, linking]
+        try:
+            await asyncio.wait(either, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            linking.cancel()
+        return self.linked.is_set() and not self.ended.done()
 
 
 class MemberEvents(Protocol):
     async def linked(self, member: Incarnation) -> None: ...
 
     def unlinked(self, member: Incarnation, why: str) -> None:
-        """Report that the link has ended; the process may still live."""
+        """Report that the member has lost its link for good; its process may still live."""
 
 
 class MemberLinks:
@@ -54,35 +78,44 @@ class MemberLinks:
         self._hello = hello
         self._answerer = answerer
         self._terms = terms
-        self._links: dict[Incarnation, PeerLink | None] = {}  # of each living member
-        self._ends: dict[Incarnation, asyncio.Future[None]] = {}  # of the same members
+        self._members: dict[Incarnation, _Member] = {}  # that live
         self._accepted: set[PeerLink] = set()
         self._background = Background("links of the leader")
         self._is_closed = False
 
-    def follow(self, events: MemberEvents, kill: Callable[[Incarnation, str], Awaitable[None]]) -> None:
-        """Report to ``events`` from now on; ``kill`` has a server ended, and returns when that was requested."""
+    def follow(
+        self,
+        events: MemberEvents,
+        kill: Callable[[Incarnation, str], Awaitable[None]],
+        is_bound: Callable[[Incarnation], bool],
+    ) -> None:
+        """Report to ``events`` from now on.
+
+        ``kill`` has a server ended, and returns when that was requested.  ``is_bound`` returns whether a change at the
+        server is under way, which must not outlast its link.
+        """
         self._events = events
         self._kill = kill
+        self._is_bound = is_bound
 
     # --- members -------------------------------------------------------------------------------------
 
-    def expect(self, member: Incarnation) -> None:
-        """Let the member dial."""
-        self._links.setdefault(member, None)
-        self._ends.setdefault(member, asyncio.get_running_loop().create_future())
+    def expect(self, member: Incarnation, *, is_node: bool = False) -> None:
+        """Let the member dial.  A node takes part in no change, so its link never binds it."""
+        if member not in self._members:
+            self._members[member] = _Member(asyncio.get_running_loop().create_future(), asyncio.Event(), is_node)
 
     def end_member(self, member: Incarnation) -> None:
         """Forget the member, which answers nothing any more.  Call after the events of its end are reported."""
-        link = self._links.pop(member, None)
-        if link is not None:
-            link.end(f"{member} has ended")
-        ended = self._ends.pop(member, None)
-        if ended is not None:
-            ended.set_result(None)
+        found = self._members.pop(member, None)
+        if found is not None:
+            if found.link is not None:
+                found.link.end(f"{member} has ended")
+            found.ended.set_result(None)
 
     def is_linked(self, member: Incarnation) -> bool:
-        return self._links.get(member) is not None
+        found = self._members.get(member)
+        return found is not None and found.link is not None
 
     # --- links ---------------------------------------------------------------------------------------
 
@@ -110,39 +143,50 @@ class MemberLinks:
     def _obstacle(self, hello: Hello) -> str | None:
         if self._is_closed:
             return "this node does not lead any more"
-        if hello.server not in self._links:
+        found = self._members.get(hello.server)
+        if found is None:
             return f"{hello.server} is not known to live yet, or has ended"
-        if self._links[hello.server] is not None:
-            return f"{hello.server} is linked already"
+        if found.is_bound:
+            return f"{hello.server} lost its link amid a change, and is to be ended"
         return obstacle(hello, self._hello.cluster, 0)
 
     def _link_opened(self, link: PeerLink) -> None:
         assert link.peer is not None, "it has said hello"
+        found = self._members.get(link.peer.server)
+        if found is not None and found.link is not None:
+            found.link.end("the member dials again, so its own end of this link has ended")
         why = self._obstacle(link.peer)  # again: over TCP the proof came after the hello, and much may have happened
         if why is not None:
             link.end(why)
             return
+        assert found is not None, "it is no obstacle"
         member = link.peer.server
-        self._links[member] = link
+        found.link = link
+        found.linked.set()
         self._background.spawn(self._events.linked(member))
 
     def _link_ended(self, link: PeerLink) -> None:
         self._accepted.discard(link)
         self._answerer.link_ended(link)
         member = link.peer.server if link.peer is not None else None
-        if self._is_closed or member is None or self._links.get(member) is not link:
+        found = self._members.get(member) if member is not None else None
+        if self._is_closed or member is None or found is None or found.link is not link:
             return
-        self._links[member] = None
-        self._background.spawn(self._outlives(member, self._ends[member], link.why))
+        found.link = None
+        found.linked.clear()
+        found.is_bound = not found.is_node and self._is_bound(member)
+        self._background.spawn(self._await_relink(member, found, link.why))
 
-    async def _outlives(self, member: Incarnation, ended: asyncio.Future[None], why: str) -> None:
-        """Report the link's end if the member lives on.
+    async def _await_relink(self, member: Incarnation, found: _Member, why: str) -> None:
+        """Report the link's end if the member lives on and does not link again, or may not.
 
         In most cases the member has ended too, and its end is reported a moment later.
         """
-        await asyncio.wait([ended], timeout=OUTLIVES_S)
-        if not ended.done() and not self._is_closed:
-            self._events.unlinked(member, why)
+        if await found.relinked(OUTLIVES_S if found.is_bound else RELINK_S):
+            _log.warning("%s is linked again, after its link was lost: %s", member, why)
+        elif not found.ended.done() and not self._is_closed:
+            amid = ", amid a change" if found.is_bound else f", and it has not linked again within {RELINK_S:g} s"
+            self._events.unlinked(member, f"{why}{amid}")
 
     # --- requests ------------------------------------------------------------------------------------
 
@@ -151,21 +195,26 @@ class MemberLinks:
 
         Raises the errors of ``PeerLink.send_request``.
         """
-        link = self._links.get(server)
-        if link is None:
+        found = self._members.get(server)
+        if found is None or found.link is None:
             raise NotSent
-        return await link.send_request(message)
+        return await found.link.send_request(message)
+
+    async def relinked(self, member: Incarnation, within_s: float | None = None) -> bool:
+        """Wait until the member has a link, or has ended, ``within_s`` at most; return whether it has one."""
+        found = self._members.get(member)
+        return found is not None and await found.relinked(within_s)
 
     async def fence(self, server: Incarnation) -> None:
         """Kill the server.  Returns when the server answers no more requests and was reported as ended."""
-        if server in self._links:
+        if server in self._members:
             await self._kill(server, "the leader has it ended")
         await self.gone(server)
 
     async def gone(self, server: Incarnation) -> None:
-        ended = self._ends.get(server)
-        if ended is not None:
-            await asyncio.shield(ended)
+        found = self._members.get(server)
+        if found is not None:
+            await asyncio.shield(found.ended)
 
     async def close(self) -> None:
         """End all links; members dial the next leader."""

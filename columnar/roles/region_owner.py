@@ -75,6 +75,13 @@ class RegionOwner:
         self._master = master
         self.changing.leader = leader
 
+    def leader_linked(self) -> None:
+        """Report again which views being built have all rows of local regions: reports may be lost with a link."""
+        building = [view.name for view in self.views.views.all if view.state == "building"]
+        for view, regions in self.views.backfilled_regions(building).items():
+            if regions:
+                self._report_backfilled(view)
+
     def leader_ended(self) -> None:
         """End the work of a master whose link has ended: call off splits and merges, and release deliveries.
 
@@ -162,5 +169,5 @@ class RegionOwner:
 
 
 async def _say(master: Peer, message: Message[None]) -> None:
-    with suppress(NotSent, LinkBroke):  # the server ends with its link to the master
+    with suppress(NotSent, LinkBroke):  # ``leader_linked`` reports again
         await master.request_peer(message)

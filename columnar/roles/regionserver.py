@@ -331,6 +331,7 @@ class ClusterServer:
         self.leader_link.report_soon(
             Listening(ports.config.host, ports.port, ports.thrift2_port or -1, str(self.endpoint.address))
         )
+        self.serving.owner.leader_linked()
 
     def leader_lost(self, why: str) -> None:
         """Serve on without a leader."""

@@ -141,7 +141,7 @@ class ServerRpcHandlers:
         if held is None:
             raise NotServingRegion(Why.OLD_LEADER.value)
         tables = tuple(table.schema.name for table in self._tables.all())
-        return replace(held, tables=tables, has_routes=self._routes.number > 0)
+        return replace(held, tables=tables, has_routes=self._routes.number > 0, clock_ms=self._clock())
 
     async def _open(self, leader: Incarnation, message: owners.OpenRegion) -> None:
         self._clock.observe(message.clock_ms)

@@ -34,6 +34,10 @@ class TransitionRequests:
         self._dead_logs = dead_logs
         self._clock = clock
 
+    def observe_clock(self, clock_ms: int) -> None:
+        """Follow the clock of a server that has closed regions, before their next owners follow this one."""
+        self._clock.observe(clock_ms)
+
     def notify_server(self, notification: do.NotifyServer) -> None:
         self._events.spawn(self._request_transition(notification.server, notification.request))
 
@@ -45,7 +49,7 @@ class TransitionRequests:
         try:
             if isinstance(request, do.Close):
                 given_up = await self._servers.request_server(server, messages.CloseRegion(place.info, request.epoch))
-                self._clock.observe(given_up.clock_ms)
+                self.observe_clock(given_up.clock_ms)
             else:
                 sealed = self._sealed(request.owner, server)
                 for one in self._unsealed(request.owner, server):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,8 +20,10 @@ from thriftpy2.thrift import TException
 
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
+from columnar.roles.member_links import OUTLIVES_S
 from tests.support.cluster_process import Rows, is_nobody, reaped
 from tests.support.many_nodes import ROOT, WAIT_S, ManyNodes, NodeProcess, many_nodes, until
+from tests.support.tcp_resets import can_reset, reset_connections
 
 ROWS = (b"a", b"e", b"i", b"n")
 FENCED = 4
@@ -392,3 +395,24 @@ def test_the_last_node_stops_and_one_process_takes_the_folder_back(cluster: Many
     with StoreProcess(cluster.data) as store:
         found = store.dump(b"t")[b"t"]
         assert [(row, cells[b"f:q"][0]) for row, cells in found] == [(row, b"17") for row in ROWS]
+
+
+@pytest.mark.skipif(not can_reset(), reason="needs ss -K: root, iproute2 and a kernel that ends sockets on request")
+def test_a_reset_of_all_links_to_the_leader_ends_no_server(cluster: ManyNodes) -> None:
+    """A network that forgets its connections must not cost the cluster its servers."""
+    leader = cluster.leader()
+    before = {node.name: sorted(node.servers()) for node in cluster.nodes}
+    seen = _relinked(cluster)
+    for turn in range(3):
+        assert reset_connections([leader.peer_port]) >= 4, "two other nodes with a server each"
+        until(lambda: _relinked(cluster) >= seen + 2 * (turn + 1))  # noqa: B023 - called in this turn only
+        write(cluster.nodes[0], b"t", b"reset")
+    assert values(cluster.nodes[2], b"t") == [b"reset"] * len(ROWS)
+    time.sleep(OUTLIVES_S + 0.5)  # a leader that fences a server for its lost link has done so by then
+    assert {node.name: sorted(node.servers()) for node in cluster.nodes} == before
+    assert cluster.leader() is leader
+
+
+def _relinked(cluster: ManyNodes) -> int:
+    """Return how often servers have linked again, by the leaders' logs."""
+    return sum(len(re.findall(r"-s\d+\.\d+ is linked again", node.log.read_text())) for node in cluster.nodes)

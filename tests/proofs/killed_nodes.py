@@ -3,6 +3,8 @@
     a server      kill -9, SIGSTOP for a while, or kill -9 of its trigger worker, as on one machine
     a node        kill -9 with all its servers, as a machine that loses power; SIGTERM; frozen for FROZEN_S, longer or
                   shorter than its lease.  A node that woke after its lease ends with status 4.  It is started again
+    the links     between the leader and all members are reset, where the kernel does that.  A server that took part in
+                  a change then is ended by the leader, with that reason; any other one is not
     all nodes     kill -9 or SIGTERM
 
 A node that ends with status 4 without having been frozen is a problem: it lived, was not cut off, and was fenced.
@@ -26,15 +28,18 @@ from tests.proofs.verdict import Plan
 from tests.support.cluster_process import ClusterProcess, children, is_nobody
 from tests.support.coordination_services import running
 from tests.support.many_nodes import ManyNodes, NodeProcess
+from tests.support.tcp_resets import can_reset, reset_connections
 
 ALL: Final = 0.05  # of the shots
 NODE: Final = 0.25
 FROZEN: Final = 0.15
+RESET: Final = 0.1
 FROZEN_S: Final = (0.2, 4.0)  # a lease is over after 1.5 s
 READY_S: Final = 60.0
 FENCED: Final = 4  # status of a node whose lease is over
 LOST_S: Final = 2.0  # for a death that explains a lost answer
 LOOK_S: Final = 0.01
+NODE_ENDED: Final = "its node has ended"
 
 
 class NodesProcess:
@@ -98,6 +103,10 @@ class NodesProcess:
     def pid(self) -> int:
         return self.nodes[0].pid
 
+    def node_of_children(self) -> dict[int, int]:
+        """Return the processes of servers and spares, each with the process of its node."""
+        return {pid: node.pid for node in self.nodes if node.lives for pid in children(node.pid)}
+
     def servers(self) -> list[int]:
         return [pid for node in self.nodes if node.lives for pid in node.servers() if not is_nobody(pid)]
 
@@ -118,6 +127,7 @@ class KilledNodes(KilledCluster):
 
     def _made(self, folder: Path, plan: Plan, flags: list[str]) -> ClusterProcess:
         self._known: set[int] = set()
+        self._node_of: dict[int, int] = {}  # processes of servers and spares -> the process of the node
         self._pauses: list[threading.Timer] = []
         self.starts = 0
         self._ready: list[NodeProcess] = []  # nodes that serve; written under the lock
@@ -152,7 +162,10 @@ class KilledNodes(KilledCluster):
         elif chance < ALL + NODE + FROZEN and len(self._ready) > 1:
             node = self._rng.choice(self._ready)
             (self._end_node if chance < ALL + NODE else self._freeze)(node)
-        elif pid and chance < ALL + NODE + FROZEN + WORKER and self._process.kill_workers_of(pid):
+        elif chance < ALL + NODE + FROZEN + RESET and can_reset():
+            self.shots["links to the leader reset"] += reset_connections(node.peer_port for node in self._process.nodes)
+            self.generation += 1
+        elif pid and chance < ALL + NODE + FROZEN + RESET + WORKER and self._process.kill_workers_of(pid):
             self.shots["kill -9 of a trigger worker"] += 1
         elif pid and chance > 1 - PAUSED:
             self._pause(pid)
@@ -223,6 +236,8 @@ class KilledNodes(KilledCluster):
 
     def _start(self) -> None:
         super()._start()
+        self._node_of = self._process.node_of_children()
+        self._known = {pid for pid in self._node_of if not is_nobody(pid)}
         self._ready[:] = self._process.nodes
 
     # --- what becomes of processes -----------------------------------------------------------------------
@@ -258,18 +273,27 @@ class KilledNodes(KilledCluster):
             self._ready.remove(node)
             node.close_output()
             self._wake(node)
-        servers, living = set(self._process.servers()), set[int]()
-        for node in self._process.nodes:
-            living.update(children(node.pid) if node.lives else ())
-        ended, self._known = self._known - living, servers
+        before, now = self._node_of, self._process.node_of_children()
+        ended, self._node_of = self._known - now.keys(), now
+        self._known = {pid for pid in now if not is_nobody(pid)}
         for pid in ended:
-            why = self._why_killed(pid)
-            # The logs do not name each kill that a leader has requested, so an end without a reason is counted only.
-            self.shots[f"servers that their node killed: {why or 'no reason is named'}"] += 1
+            why = self._why_ended(pid, before[pid])
+            if not why:
+                self._give_up(f"process {pid} of a server ended, and nobody had killed it")
+            self.shots[f"servers that ended: {why}"] += 1
             self.generation += 1
 
-    def _why_killed(self, pid: int) -> str:
-        return self._until_known(lambda: why_killed(self._process.logs(), pid))
+    def _why_ended(self, pid: int, node: int) -> str:
+        """Return the reason: a kill that a node has logged, or the end of the server's node, which is accounted for.
+
+        A node whose lease is over ends its servers first.
+        """
+
+        def find() -> str:
+            lives = any(one.lives and one.pid == node for one in self._process.nodes)
+            return why_killed(self._process.logs(), pid) or ("" if lives else NODE_ENDED)
+
+        return cast(str, self._until_known(find))
 
     def _until_known(self, find: Callable[[], Any]) -> Any:
         deadline = time.monotonic() + LOST_S

@@ -98,6 +98,8 @@ class House:
         self.host = ClusterHost(state, self.catalogue, self.is_sound.wait, self, self, StoreClock(lambda: 0))
         self.owners = ClusterOwners(self.host, self.catalogue, self)
         self.deaths: dict[Incarnation, asyncio.Event] = {}
+        self.breaks: dict[Incarnation, asyncio.Event] = {}  # each server's link has ended
+        self.links: dict[Incarnation, asyncio.Event] = {}  # each server has a link
 
     async def _write(self, mutations: list[RowMutation]) -> None:
         await asyncio.sleep(0)
@@ -112,12 +114,13 @@ class House:
 
     async def request_server(self, server: Incarnation, message: Any) -> Any:
         found = self.servers.get(server)
-        if found is None:
+        if found is None or not self.is_linked(server):
             raise NotSent
         answer = asyncio.ensure_future(found.answer(message))
-        death = asyncio.ensure_future(self.deaths[server].wait())
-        await asyncio.wait([answer, death], return_when=asyncio.FIRST_COMPLETED)
-        death.cancel()
+        ends = [asyncio.ensure_future(one[server].wait()) for one in (self.deaths, self.breaks)]
+        await asyncio.wait([answer, *ends], return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
         if not answer.done():
             answer.cancel()
             raise LinkBroke
@@ -132,6 +135,16 @@ class House:
     async def gone(self, server: Incarnation) -> None:
         if server in self.deaths:
             await self.deaths[server].wait()
+
+    def is_linked(self, server: Incarnation) -> bool:
+        return server in self.links and self.links[server].is_set()
+
+    async def relinked(self, member: Incarnation) -> bool:
+        either = [asyncio.ensure_future(one[member].wait()) for one in (self.links, self.deaths)]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        for one in either:
+            one.cancel()
+        return self.is_linked(member)
 
     async def read_dead_server_log(self, server: Incarnation, *, is_by_time: bool) -> DeadServerLog:
         return self.pasts.get(server, DeadServerLog((), frozenset(), None))
@@ -157,14 +170,25 @@ class House:
         """``before``: the server, which lives since the time of another master."""
         here = Incarnation(name, number)
         server = self.servers[here] = before or FakeServer(here)
-        self.deaths[here] = asyncio.Event()
+        self.deaths[here], self.links[here] = asyncio.Event(), asyncio.Event()
         self.host.joined(here)
-        await self.host.linked(here)
+        await self.link(here)
         return server
+
+    async def link(self, server: Incarnation) -> None:
+        self.breaks[server] = asyncio.Event()
+        self.links[server].set()
+        await self.host.linked(server)
+
+    def lose_link(self, server: Incarnation) -> None:
+        """End the link of a server that lives on; answers under way are lost."""
+        self.links[server].clear()
+        self.breaks[server].set()
 
     def kill(self, server: Incarnation) -> None:
         if self.servers.pop(server, None) is not None:
             self.deaths[server].set()
+            self.links[server].clear()
             self.host.ended(server, "by SIGKILL", asked=False)
 
     async def create(self, starts: list[bytes]) -> list[RegionInfo]:

@@ -100,7 +100,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.Backfilled("ns:w.2"), None),
     (
         owners.Holding(),
-        owners.Holdings(((5, 9), (6, 1 << 40)), ((7, 3),), ((1 << 33, 2, True), (8, 1, False)), ("ns:t",), True),
+        owners.Holdings(((5, 9), (6, 1 << 40)), ((7, 3),), ((1 << 33, 2, True), (8, 1, False)), ("ns:t",), True, 9),
     ),
     (owners.OpenRegion(HIGH, OWNER, ((S1, SEGMENTS),), clock_ms=1_764_176_531_000), None),
     (owners.CloseRegion(HIGH, 8), owners.GivenUp(8, True, 1_764_176_531_001)),

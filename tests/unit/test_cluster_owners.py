@@ -71,6 +71,71 @@ def _answer_hold(server: FakeServer, runs_on: asyncio.Event) -> None:
     server.answer = answered  # type: ignore[method-assign]
 
 
+@on_a_loop
+async def test_a_server_that_links_again_gets_what_was_not_sent_and_all_that_it_missed() -> None:
+    house, one, other = await two_servers()
+    infos = await house.create([b"m"])
+    house.lose_link(one.here)
+    before, opened = len(one.heard), one.opened()
+    following = asyncio.ensure_future(house.owners.request_peer(messages.FollowSchema("t")))
+    await house.rest()
+    assert not following.done()
+    assert house.owners.is_bound(one.here) is False, "nothing of it has reached the server"
+    one.holdings = told.Holdings(tuple(opened.items()), (), (), ("t",), clock_ms=77_000)
+    await house.link(one.here)
+    await following
+    since = [type(message) for message in one.heard[before:]]
+    assert since.count(messages.FollowSchema) >= 1
+    assert {messages.Publish, messages.PublishTriggers, messages.PublishViews, told.Holding} <= set(since)
+    assert told.OpenRegion not in since, "it serves its regions all the time"
+    assert (one.routes.number, house.host.state.current.servers["s1"].incarnation) == (other.routes.number, one.here)
+    assert house.host.transitions._clock() >= 77_000
+    assert {place.phase for place in house.host.state.current.places.values()} == {Phase.OPEN}
+    assert len(infos) == 2
+    await house.close()
+
+
+@on_a_loop
+async def test_a_region_whose_opening_was_lost_with_a_link_is_opened_over_the_next() -> None:
+    house, one, other = await two_servers()
+    await house.create([b"m"])
+    one.is_deaf, before = True, one.opened()
+    house.kill(other.here)
+    await house.rest()
+    assert len(one.opened().keys() - before.keys()) == 1, "the region of the dead server"
+    one.holdings = told.Holdings(tuple(before.items()), (), (), ("t",))
+    house.lose_link(one.here)
+    await house.rest()
+    one.is_deaf, heard = False, len(one.heard)
+    await house.link(one.here)
+    await house.rest()
+    assert [type(message) for message in one.heard[heard:]].count(told.OpenRegion) == 1
+    assert {place.phase for place in house.host.state.current.places.values()} == {Phase.OPEN}
+    await house.close()
+
+
+@on_a_loop
+async def test_a_server_is_bound_by_a_request_a_pause_and_a_change() -> None:
+    house, one, other = await two_servers()
+    await house.create([])
+    assert not house.owners.is_bound(one.here)
+    one.is_deaf = True
+    following = asyncio.ensure_future(house.owners.request_peer(messages.FollowSchema("t")))
+    await house.rest()
+    assert (house.owners.is_bound(one.here), house.owners.is_bound(other.here)) == (True, False)
+    house.lose_link(one.here)
+    await house.rest()
+    assert not following.done(), "its outcome is unknown until the server has ended"
+    house.kill(one.here)
+    await following
+    assert not house.owners.is_bound(one.here)
+    await house.owners.request_peer(HOLD)
+    assert house.owners.is_bound(other.here)
+    await house.owners.request_peer(RELEASE)
+    assert not house.owners.is_bound(other.here)
+    await house.close()
+
+
 class Places(dict[int, Place]):
     """Counts the looks at places."""
 

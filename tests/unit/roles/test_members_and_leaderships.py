@@ -37,7 +37,7 @@ async def _members(linked: list[Incarnation]) -> MemberLinks:
         linked.append(member)
 
     events.linked = on_linked
-    links.follow(events, Mock())
+    links.follow(events, Mock(), Mock(return_value=False))
     links.expect(S1)
     return links
 
@@ -53,21 +53,6 @@ def test_a_member_that_ended_while_it_greeted_is_not_linked() -> None:
         await links._background.ended()
         assert (link.why, linked) == ("s1.4 is not known to live yet, or has ended", [])
         assert not links.is_linked(S1)
-
-    asyncio.run(main())
-
-
-def test_the_second_of_two_links_that_greeted_at_once_is_ended() -> None:
-    async def main() -> None:
-        linked: list[Incarnation] = []
-        links = await _members(linked)
-        one, two = GreetedLink(), GreetedLink()
-        for link in (one, two):
-            assert links._obstacle(link.peer) is None
-        for link in (one, two):
-            links._link_opened(cast(Any, link))
-        await links._background.ended()
-        assert (one.why, two.why, linked) == ("", "s1.4 is linked already", [S1])
 
     asyncio.run(main())
 

@@ -1,0 +1,88 @@
+"""A leader that has a server ended by the server's node: over which link, and when the whole node is fenced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+from unittest.mock import Mock
+
+import pytest
+
+from columnar.cluster.link_errors import LinkBroke, NotSent
+from columnar.errors import RetryLater
+from columnar.model.node_messages import KillServer
+from columnar.model.owner import Incarnation
+from columnar.roles.cluster_nodes import ClusterNodes
+
+N1, N2, S2 = Incarnation("n1", 1), Incarnation("n2", 2), Incarnation("n2-s1", 3)
+
+
+class Links:
+    """Links that answer each request as scripted; ``relinks`` says whether a lost link is made again."""
+
+    def __init__(
+        self, *outcomes: Exception | None, relinks: bool = True, is_linked: bool = False, ends_node: bool = False
+    ) -> None:
+        self.outcomes = list(outcomes)
+        self.relinks = relinks
+        self.ends_node = ends_node  # while its link is awaited
+        self.linked = is_linked
+        self.requests: list[Any] = []
+        self.at_relink: Callable[[], None] = lambda: None
+
+    def is_linked(self, _node: Incarnation) -> bool:
+        return self.linked
+
+    async def request_server(self, node: Incarnation, message: Any) -> None:
+        self.requests.append((node, message))
+        outcome = self.outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    async def relinked(self, _node: Incarnation, _within_s: float | None = None) -> bool:
+        self.at_relink()
+        return self.relinks
+
+
+def _fenced(links: Links) -> list[Incarnation]:
+    """Have the server of the other node killed; return the nodes that were fenced for it."""
+    fenced: list[Incarnation] = []
+
+    async def main() -> None:
+        nodes = ClusterNodes(Mock(), N1, cast(Any, links), fenced.append, Mock())
+        nodes.add_server(S2, N2)
+        if links.ends_node:
+            links.at_relink = lambda: nodes.remove_server(S2)
+        await nodes.kill(S2, "its link ended amid a change")
+        await nodes.close()
+
+    asyncio.run(main())
+    return fenced
+
+
+KILL = (N2, KillServer(S2, "its link ended amid a change"))
+
+
+@pytest.mark.parametrize("lost", [NotSent(), LinkBroke()])
+def test_a_kill_that_is_lost_with_a_link_is_repeated_over_the_next(lost: Exception) -> None:
+    """A network that resets all links at once must not cost the cluster a whole node."""
+    links = Links(lost, LinkBroke(), None)
+    assert (_fenced(links), links.requests) == ([], [KILL] * 3)
+
+
+def test_a_node_that_does_not_link_again_is_fenced() -> None:
+    assert _fenced(Links(NotSent(), relinks=False)) == [N2]
+
+
+def test_a_node_that_ends_meanwhile_is_not_fenced() -> None:
+    assert _fenced(Links(LinkBroke(), relinks=False, ends_node=True)) == []
+
+
+def test_a_node_that_takes_no_requests_over_an_open_link_is_fenced() -> None:
+    assert _fenced(Links(NotSent(), is_linked=True)) == [N2]
+
+
+@pytest.mark.parametrize("failure", [TimeoutError(), RetryLater("it stops")])
+def test_a_node_that_does_not_end_its_server_is_fenced(failure: Exception) -> None:
+    assert _fenced(Links(failure)) == [N2]
