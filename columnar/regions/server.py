@@ -228,12 +228,14 @@ class RegionServer:
     async def close_table(self, name: str) -> None:
         """Close the table's regions in order; the caller has refused requests for them before."""
         self.openings.call_off(lambda info: info.table == name)
+        await self.openings.folders_released(lambda info: info.table == name)
         await self.hosting.close_all(self.open_regions_of(name))
         await self.hosting.closed_aside(lambda info: info.table == name)
 
     async def close_regions(self, infos: list[RegionInfo]) -> None:
         """Close the regions until none of their stores is open.  No request may be routed to them any more."""
         self.openings.call_off(infos.__contains__)
+        await self.openings.folders_released(infos.__contains__)
         for info in infos:
             region = self._open.get(info.region_id)
             if region is not None:

@@ -30,7 +30,7 @@ from columnar.runtime.planned_step import PlannedStep
 _log = logging.getLogger(__name__)
 
 LOOP: Final = "the facts of servers"
-KILL_S: Final = 2.0  # a node that has not ended a server by then is fenced with all its servers
+KILL_S: Final = 5.0  # a node that has not ended a server by then is fenced: a slow fsync delays the end of a process
 FACTS_S: Final = 1.0
 ENDED_NAMED: Final = 64  # servers that ended, named to all: a call waits for none of them
 

@@ -17,8 +17,9 @@ Invariants:
     T1. ENC.G is complete and on disk as soon as the name exists.
     T2. A death or a power cut at any point leaves a state from which the same takeover, or one at a higher generation,
         comes to the same content: everything that was on disk before the first rename.
-    T3. At most one process writes into an ENC.G.E.new, because a region has one owner at an epoch.  So two owners of
-        the same generation do not disturb each other, and nothing half made is renamed to ENC.G.
+    T3. At most one process writes into an ENC.G.E.new, because a region has one owner at an epoch.  The folder
+        that an earlier owner was making is renamed before it is removed.  So either it was complete and is ENC.G, or
+        that owner finds it no more: nothing half made, and nothing half removed, is renamed to ENC.G.
     T4. An owner that finds a higher generation gives up: a later owner has taken the folder over.
     T5. A copy is consistent though the earlier owner still writes.  The bound (``SYNCED``) is copied before the files
         that it describes, and the MANIFEST before the logs and tables that it names.  Tables that the copied MANIFEST
@@ -40,6 +41,7 @@ from columnar.errors import DamagedData, FolderTakenOver, HostError
 from columnar.storage.durable_files import HALF, rename_durably, size_of_file, sync_folder
 from columnar.storage.file_copies import LOG_FILE, TABLE_FILE, copy_file, files_of, link_or_copy, remove_tree
 from columnar.storage.region_entries import (
+    DELETED,
     Entry,
     entries_by_region,
     entry_of,
@@ -101,9 +103,7 @@ def _try_takeover(root: str, encoded: str, generation: int, epoch: int) -> bool:
     source = os.path.join(root, source_name(encoded, generation))
     if found.name != os.path.basename(source):
         rename_durably(os.path.join(root, found.name), source)
-    for entry in entries:
-        if entry.ends == HALF and entry.epoch <= epoch:
-            remove_tree(os.path.join(root, entry.name), missing_ok=True)
+    _remove_halves_until(root, entries, epoch)
     half = os.path.join(root, half_name(encoded, generation, epoch))
     os.mkdir(half)
     try:
@@ -114,6 +114,19 @@ def _try_takeover(root: str, encoded: str, generation: int, epoch: int) -> bool:
         raise
     _log.info("region %s: its folder was taken over from %s as generation %d", encoded, found.name, generation)
     return True
+
+
+def _remove_halves_until(root: str, entries: list[Entry], epoch: int) -> None:
+    """Remove what owners until ``epoch`` were making.  Raises FileNotFoundError if one of them was faster."""
+    halves = [entry for entry in entries if entry.epoch and entry.epoch <= epoch]
+    for entry in halves:
+        if entry.ends == HALF + DELETED:
+            remove_tree(os.path.join(root, entry.name), missing_ok=True)
+    for entry in halves:
+        if entry.ends == HALF:
+            path = os.path.join(root, entry.name)
+            os.rename(path, path + DELETED)  # T3
+            remove_tree(path + DELETED, missing_ok=True)
 
 
 def copy_store(source: str, target: str) -> None:

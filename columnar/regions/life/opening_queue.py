@@ -170,14 +170,19 @@ class OpeningQueue:
     def call_off(self, is_meant: Callable[[RegionInfo], bool]) -> None:
         """Cancel the queued openings that ``is_meant`` selects.
 
-        Waiting requests locate the region of their row again.
+        Waiting requests locate the region of their row again.  Threads may continue until ``folders_released``.
         """
         for info in [info for info in self._wanted.values() if is_meant(info)]:
             if self.shared_folders is not None:
-                self.shared_folders.call_off(info.region_id)
+                self.shared_folders.call_off(info)
             self._leave_queue(info, Event.NOT_OPENED)
             self._hosting.release(info.region_id)
             self.on_settled(info, None)
+
+    async def folders_released(self, is_meant: Callable[[RegionInfo], bool]) -> None:
+        """Wait until no thread prepares a folder for an opening that was called off."""
+        if self.shared_folders is not None:
+            await self.shared_folders.released(is_meant)
 
     def ownership(self, info: RegionInfo) -> Ownership:
         """Return the ownership to open the region's store with: the owner's epoch and the unreplayed logs."""

@@ -215,9 +215,19 @@ class RegionAssigner:
         await self._lacking.load(region_id)
 
     def _call_off(self, region_id: int, epoch: int) -> None:
-        """Cancel an opening that has not begun, as it is one loop step.  Reading the region's logs may have begun."""
+        """Cancel an opening that has not begun, as it is one loop step.
+
+        Reading the region's logs and preparing its folder may have begun; the region is left when the latter is over.
+        """
         self._lacking.has_all(region_id)
         self._server.openings.call_off(lambda one: one.region_id == region_id)
+        if self._server.openings.shared_folders is None:
+            self._carry_out(self.state.on_not_recovered(region_id, epoch))
+        else:
+            self._work.spawn(self._end_recovery(region_id, epoch))
+
+    async def _end_recovery(self, region_id: int, epoch: int) -> None:
+        await self._server.openings.folders_released(lambda one: one.region_id == region_id)
         self._carry_out(self.state.on_not_recovered(region_id, epoch))
 
     def settled(self, info: RegionInfo, failure: Exception | None) -> None:
@@ -268,6 +278,7 @@ class RegionAssigner:
         while True:
             try:
                 closed = await self._close(info) or closed
+                await self._server.openings.folders_released(info.__eq__)
                 has_unreplayed_log = self._has_unreplayed_log(info)
                 break
             except Exception:  # noqa: BLE001 - whatever it is, the region stays this server's until it is closed

@@ -5,8 +5,10 @@
 After the opening the folders of older generations are removed, in a thread too.  An operation on a network folder may
 take minutes; so at most AT_ONCE regions are prepared at the same time, and the others wait.
 
-Invariant:
+Invariants:
     F1. At most one thread prepares a region, because a thread cannot be cancelled; requests keep their order.
+    F2. A region counts as closed only when its thread has ended (``released``): the next owner, maybe at the same
+        generation, works on the same folders.
 
 Owned by the loop.
 """
@@ -50,7 +52,7 @@ class SharedFolders:
         self._load_logs = load_logs
         self._work = Background(WORK)
         self._preparing: dict[int, asyncio.Task[None]] = {}  # the last one of each region (F1)
-        self._called_off: set[int] = set()  # of these
+        self._called_off: dict[int, RegionInfo] = {}  # of these
         self._permits = asyncio.Semaphore(AT_ONCE)
 
     def prepare_folder(self, info: RegionInfo, epoch: int, on_prepared: Prepared) -> None:
@@ -61,13 +63,18 @@ class SharedFolders:
         before = self._preparing.get(info.region_id)
         work = self._prepare(info, self._generation_of(info.encoded), epoch, before)
         task = self._preparing[info.region_id] = asyncio.ensure_future(work)
-        self._called_off.discard(info.region_id)
+        self._called_off.pop(info.region_id, None)
         task.add_done_callback(partial(self._prepared, info, on_prepared))
 
-    def call_off(self, region_id: int) -> None:
+    def call_off(self, info: RegionInfo) -> None:
         """Report the preparation under way to nobody.  Its thread continues, and a later preparation waits for it."""
-        if region_id in self._preparing:
-            self._called_off.add(region_id)
+        if info.region_id in self._preparing:
+            self._called_off[info.region_id] = info
+
+    async def released(self, is_meant: Callable[[RegionInfo], bool]) -> None:
+        """Wait until no thread works on a folder of the regions that ``is_meant`` selects for a called-off opening."""
+        while tasks := [self._preparing[one] for one, info in self._called_off.items() if is_meant(info)]:
+            await asyncio.wait(tasks)
 
     def is_preparing(self, region_id: int) -> bool:
         return region_id in self._preparing and region_id not in self._called_off
@@ -79,8 +86,7 @@ class SharedFolders:
         if self._preparing[info.region_id] is not task:
             return  # it was called off, and wanted again
         del self._preparing[info.region_id]
-        if info.region_id in self._called_off:
-            self._called_off.discard(info.region_id)
+        if self._called_off.pop(info.region_id, None) is not None:
             return
         assert failure is None or isinstance(failure, Exception)
         on_prepared(info, failure)

@@ -17,7 +17,7 @@ from columnar.regions.life.shared_folders import SharedFolders
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
 from columnar.storage.warming import TABLE_END_BYTES, warm
-from tests.support.owned_regions import DEAD, FIRST, HERE, REGIONS, House
+from tests.support.owned_regions import DEAD, FIRST, HERE, LEADER, REGIONS, House
 
 Step = tuple[str, str, int]
 
@@ -146,27 +146,50 @@ def test_a_failed_takeover_reaches_the_request_and_the_next_one_tries_again() ->
     run(check)
 
 
-def test_a_takeover_whose_opening_was_called_off_ends_before_the_next_begins() -> None:
+@pytest.mark.parametrize("lacks", [True, False], ids=["with logs", "without logs"])
+def test_a_region_is_closed_when_the_thread_of_its_called_off_opening_has_ended(lacks: bool) -> None:
+    """The next owner may work on a folder of the same generation, and removes what this one was making."""
+
     async def check(house: House, folders: SlowFolders) -> None:
-        owner = Owner(HERE, 5, 1, unreplayed_logs=(OwnershipPeriod(DEAD, 4),))
-        asked = asyncio.ensure_future(house.open(owner, FIRST, (DEAD, ())))
+        unreplayed = (OwnershipPeriod(DEAD, 4),) if lacks else ()
+        opening = asyncio.ensure_future(house.open(Owner(HERE, 5, 1, unreplayed_logs=unreplayed), FIRST, (DEAD, ())))
+        put = asyncio.ensure_future(house.put()) if not lacks else opening
         await begun(folders)
-        given_up = await house.close_at(5)  # answered at once: the thread makes only a folder of epoch 5
-        assert given_up.epoch == 5
-        with pytest.raises(NotServingRegion):
-            await asked
-        again = asyncio.ensure_future(house.open(Owner(HERE, 7, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 4),)), FIRST))
+        closing = asyncio.ensure_future(house.close_at(5))
         for _ in range(20):
             await asyncio.sleep(0)
-        assert len(folders.steps) == 1, "one thread for a region"
+        held = house.server.hosting.state.holdings(LEADER)
+        assert held is not None
+        assert (closing.done(), held.closed, held.leaving) == (False, (), ((FIRST.region_id, 5),))
         folders.answers.release()
+        assert (await closing).epoch == 5
+        assert folders.steps == [("begins 5", FIRST.encoded, 1), ("ends 5", FIRST.encoded, 1)]
+        with pytest.raises(NotServingRegion):
+            await put
         folders.answers.release()
-        await again
-        encoded = FIRST.encoded
-        assert folders.steps[:4] == [
-            ("begins 5", encoded, 1), ("ends 5", encoded, 1), ("begins 7", encoded, 2), ("ends 7", encoded, 2),
-        ]  # fmt: skip
+        await house.open(Owner(HERE, 7, 2, unreplayed_logs=(OwnershipPeriod(DEAD, 4),)), FIRST)
+        assert folders.steps[2:4] == [("begins 7", FIRST.encoded, 2), ("ends 7", FIRST.encoded, 2)]
         assert len(house.engine.claims) == 1, "at epoch 7 only"
+
+    run(check)
+
+
+def test_a_dropped_region_is_closed_when_the_thread_of_its_opening_has_ended() -> None:
+    async def check(house: House, folders: SlowFolders) -> None:
+        await house.open(Owner(HERE, 5, generation=1))
+        put = asyncio.ensure_future(house.put())
+        await begun(folders)
+        put.cancel()  # no request reaches a table that is dropped
+        closings = [
+            asyncio.ensure_future(house.server.close_regions([FIRST])),
+            asyncio.ensure_future(house.server.close_table(FIRST.table)),
+        ]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert [closing.done() for closing in closings] == [False, False]
+        folders.answers.release()
+        await asyncio.gather(*closings)
+        assert folders.steps == [("begins 5", FIRST.encoded, 1), ("ends 5", FIRST.encoded, 1)]
 
     run(check)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from columnar.storage.region_entries import Entry, entry_of, half_name, newest_o
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.region_takeover import end_generations
 from columnar.storage.rocks import RocksEngine
+from tests.support.deep import cases
 
 ENC = "0123456789abcdef0123456789abcdef"
 
@@ -324,6 +326,81 @@ def test_two_owners_of_one_generation_do_not_disturb_each_other(tmp_path: Path) 
         regions.folders.remove_older(ENC, 1)
         assert regions.names() == [f"{ENC}.1"], f"stopped before step {at}"
     assert at > 15, "it stopped somewhere"
+
+
+class Stopped:
+    """A takeover at epoch 4 in a thread, which stops before one of its steps until it is woken."""
+
+    def __init__(self, regions: Regions, at: int) -> None:
+        self._at = at
+        self._count = 0
+        self.has_stopped = threading.Event()
+        self._wakes = threading.Event()
+        self._thread = threading.Thread(target=regions.folders.take_over, args=(ENC, 1, 4))
+        self._is_over = threading.Event()
+
+    def step(self) -> None:
+        """Count a step of the current thread, if it is this one."""
+        if threading.current_thread() is self._thread:
+            self._count += 1
+            if self._count == self._at:
+                self.has_stopped.set()
+                assert self._wakes.wait(10)
+
+    def begin(self) -> bool:
+        """Run to the step; return whether there is one."""
+        self._thread.start()
+        while self._thread.is_alive() and not self.has_stopped.wait(0.001):
+            pass
+        return self.has_stopped.is_set()
+
+    def end(self) -> None:
+        self._wakes.set()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+@pytest.mark.parametrize("first_at", cases("steps of two takeovers", deep=range(1, 40), short=(12, 20, 27)))
+def test_an_owner_that_wakes_amid_the_takeover_of_the_next_one_spoils_nothing(tmp_path: Path, first_at: int) -> None:
+    """Both make the same generation; the first wakes before each step of the second, and runs to its end."""
+    for at in deaths():
+        regions = Regions(tmp_path / str(at))
+        regions.folders.make([ENC])
+        regions.write(0, b"1", flush=True)
+        regions.write(0, b"2")
+        first = Stopped(regions, first_at)
+        steps = iter(range(1, at))
+
+        def count(first: Stopped = first, steps: Iterator[int] = steps) -> None:
+            first.step()
+            if threading.current_thread() is threading.main_thread() and next(steps, None) is None:
+                first.end()
+
+        with pytest.MonkeyPatch.context() as patch:
+            before_each_step(patch, count)
+            if not first.begin():
+                return  # it has fewer steps
+            regions.folders.take_over(ENC, 1, epoch=5)
+            is_over = next(steps, None) is not None
+            first.end()
+        assert regions.read(1) == [b"1", b"2"], f"woken before step {at}"
+        regions.folders.remove_older(ENC, 1)
+        assert regions.names() == [f"{ENC}.1"], f"woken before step {at}"
+        if is_over:
+            break
+    assert at > 1, "it was woken somewhere"
+
+
+def before_each_step(monkeypatch: pytest.MonkeyPatch, count: Callable[[], None]) -> None:
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            count()
+            return real(*args, **named)
+
+        return call
+
+    for name in (*CALLS, "listdir", "scandir", "open"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
 
 
 def test_a_short_copy_is_an_error(regions: Regions, monkeypatch: pytest.MonkeyPatch) -> None:
