@@ -40,6 +40,7 @@ from columnar.roles.own_servers import OwnServers, stuck_limit_ms
 from columnar.roles.ports import read_tls
 from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
+from columnar.runtime.stop_limit import StopLimit
 from columnar.storage.cluster_file import check_cluster, read_cluster
 from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder
 from columnar.storage.file_systems import MountEvicted, client_of
@@ -54,6 +55,7 @@ _log = logging.getLogger(__name__)
 FENCED: Final = 4  # the exit status of a node whose lease is over, or whose mount was evicted
 FLUSH_S: Final = 0.05  # for its last log line
 START_S: Final = 60.0  # until all servers have said their first hello
+REST_S: Final = 30.0  # of a stop, beyond the time of the servers: to reap them, for the lease, catalogue and threads
 
 
 class Node:
@@ -212,17 +214,23 @@ class Node:
         self.servers.processes.begin_stop()
 
     async def stop(self) -> None:
-        self.ports.close()
-        self.servers.watch.stop()
-        await self.membership.begin_stop()
-        await self.servers.processes.stop()
-        await self.membership.close()
-        await self.servers.close()
-        self.watched_folder.close()
-        await asyncio.get_running_loop().shutdown_default_executor()
-        self._run_folder.remove()
-        self.lease_page.close()
-        self.folder.close()
+        """Stop in order.
+
+        If the servers or this process do not end in time, because the data folder stands still, this process ends as
+        if it were killed: its servers die with it, and its lease is over later.
+        """
+        with StopLimit(self.servers.processes.stop_s(*self._names) + REST_S, self._run_folder.remove):
+            self.ports.close()
+            self.servers.watch.stop()
+            await self.membership.begin_stop()
+            await self.servers.processes.stop()
+            await self.membership.close()
+            await self.servers.close()
+            self.watched_folder.close()
+            await asyncio.get_running_loop().shutdown_default_executor()
+            self._run_folder.remove()
+            self.lease_page.close()
+            self.folder.close()
 
 
 def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:

@@ -67,6 +67,7 @@ from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls
 from columnar.roles.server_measures import ServerMeasures, StatusExchange
 from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
+from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import STAGING
 from columnar.storage.process_stores import ServerStores
 from columnar.storage.rocks import RocksEngine
@@ -361,5 +362,6 @@ class ClusterServer:
         await self.peers.close()
         self.region_assigner.openings.stop()
         await self.serving.close()
-        self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop
+        with StopLimit(THREADS_S):
+            self.stores.close()
+            await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop

@@ -422,9 +422,9 @@ class ServerProcesses:
             for found in self._living_of(server.name):
                 await self._stop(found, within_s)
 
-    def stop_s(self, name: str) -> float:
-        """Return the seconds that a server has to flush and close its open regions before it is killed."""
-        return STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS)
+    def stop_s(self, *names: str) -> float:
+        """Return the seconds that the servers have to flush and close their open regions before they are killed."""
+        return max((STOP_S + STOP_REGION_S * min(self.regions_of(name), OPEN_REGIONS) for name in names), default=0.0)
 
     async def _stop(self, server: Server, within_s: float) -> None:
         server.is_stopping = True
@@ -473,7 +473,7 @@ class ServerProcesses:
             server.child.request_stop()
         ends = [asyncio.ensure_future(self.gone(server)) for server in self.living]
         if ends:
-            await asyncio.wait(ends, timeout=max(self.stop_s(server.name) for server in self.living))
+            await asyncio.wait(ends, timeout=self.stop_s(*(server.name for server in self.living)))
         await self.kill()
 
     async def kill(self) -> None:

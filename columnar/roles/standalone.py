@@ -18,6 +18,7 @@ from columnar.config import StandaloneConfig
 from columnar.roles.leading import Leading
 from columnar.roles.ports import ServerPorts, read_tls
 from columnar.roles.serving import Serving
+from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
@@ -80,8 +81,9 @@ class Standalone:
         await self.ports.close()
         await self.leading.stop_changes()
         await self._close_regions()
-        self.stores.close()
-        await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop
+        with StopLimit(THREADS_S):
+            self.stores.close()
+            await asyncio.get_running_loop().shutdown_default_executor()  # no thread works after the stop
         self.folder.close()
 
     @property

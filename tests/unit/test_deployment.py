@@ -19,6 +19,7 @@ from columnar.cli import _SUBCOMMANDS, main
 from columnar.config import StandaloneConfig
 from columnar.limits import CONNECTIONS, OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.roles.fence_commands import CephFence, storage_fence
+from columnar.roles.node import REST_S
 from columnar.roles.regionserver import own_ports
 from columnar.shell.probe_root import PORT
 from tests.support import kubernetes_schemas
@@ -252,7 +253,7 @@ def test_pods_have_time_to_stop_and_little_room_in_memory(name: str) -> None:
     for _, pod in pods(PACKAGING / "kubernetes" / name):
         (container,) = pod["spec"]["containers"]
         before_s = drain_before_stop(container)[1] if "lifecycle" in container else 0
-        assert pod["spec"]["terminationGracePeriodSeconds"] >= before_s + STOPS_S + 20
+        assert pod["spec"]["terminationGracePeriodSeconds"] >= before_s + STOPS_S + max(20, REST_S)
         (place,) = [one["value"] for one in container["env"] if one["name"] == "TMPDIR"]
         assert place in {mount["mountPath"] for mount in container["volumeMounts"]}, "the root is read-only"
 
@@ -386,7 +387,7 @@ def test_the_image_has_what_a_build_needs_and_no_compiler() -> None:
 @pytest.mark.parametrize("path", UNITS, ids=name_of)
 def test_a_unit_gives_the_store_what_it_needs(path: Path) -> None:
     unit = settings(path)
-    assert float(unit["TimeoutStopSec"][0]) >= STOPS_S + 20
+    assert float(unit["TimeoutStopSec"][0]) >= STOPS_S + max(20, REST_S), "the node says what it waits for first"
     assert int(unit["LimitNOFILE"][0]) >= DESCRIPTORS
     assert unit["KillMode"] == ["mixed"]
     assert unit["Restart"] == ["always"]
