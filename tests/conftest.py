@@ -38,10 +38,19 @@ if _asked is None:
     del os.environ["COLUMNAR_COMPILED"]
 
 
-def pytest_collection_finish() -> None:
-    """The tests and all that they import are no garbage: no collection looks at them again, a tenth of the time."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The tests and all that they import are no garbage: no garbage collection looks at them, a tenth of the time.
+
+    Nor does one run meanwhile, a sixth of the time until the first test, in each process.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
