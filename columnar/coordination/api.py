@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
+from columnar.coordination.clock_check import ClusterClock
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.node_record import LeaderRecord, MountRecord, NodeRecord
 from columnar.coordination.server_page import ServerPages
@@ -87,6 +88,8 @@ class MountRecords(Protocol):
 
 class Coordination(Protocol):
     """The coordination of a node.  All methods but those that say otherwise belong to the event loop."""
+
+    clock: ClusterClock  # by the records of the nodes
 
     @property
     def start_calls(self) -> StartCalls:

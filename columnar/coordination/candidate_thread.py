@@ -18,7 +18,7 @@ from typing import Protocol
 
 from columnar.clock import system_ms
 from columnar.coordination.cas import CasStore
-from columnar.coordination.clock_check import CLOCK_AHEAD_MS, SET_CLOCKS
+from columnar.coordination.clock_check import CLOCK_AHEAD_MS, SET_CLOCKS, ClusterClock
 from columnar.coordination.election import Candidate, CandidateState
 from columnar.coordination.lease import LeaseTimes, PollRecords
 from columnar.coordination.lease_page import LeasePage, boot_ms
@@ -64,13 +64,17 @@ class CandidateThread(ServiceThread):
         own: LeaderRecord,
         page: LeasePage,
         events: CandidateEvents,
+        clock: ClusterClock,
     ) -> None:
-        """Pass ``own``, the record of this node as a leader; nonce and epoch are the candidate's."""
+        """Pass ``own``, the record of this node as a leader; nonce and epoch are the candidate's.
+
+        The thread writes the ``clock``.
+        """
         super().__init__("election of the leader", connect, times, calls)
         self._candidate = candidate
         self._own = own
         self._page = page
-        self._base_ms = 0  # of the cluster's time, as the page has it
+        self._clock = clock
         self._events = events
         self._lock = threading.Lock()  # guards the slots of fences
         self._to_fence: frozenset[str] = frozenset()
@@ -229,9 +233,6 @@ class CandidateThread(ServiceThread):
 
     def _compare_clocks(self, nodes: Mapping[str, NodeRecord]) -> None:
         own_ms, since_start_ms = system_ms(), boot_ms()
-        cluster_ms = max(own_ms, self._base_ms + since_start_ms)
-        if cluster_ms - own_ms > CLOCK_AHEAD_MS:
-            cluster_ms = own_ms  # this machine's clock was set back
         for record in nodes.values():
             ahead_ms = record.system_ms - own_ms
             if ahead_ms > CLOCK_AHEAD_MS:
@@ -239,11 +240,10 @@ class CandidateThread(ServiceThread):
                     record.node,
                     f"the clock of node {record.node} is {ahead_ms // 1_000} s ahead of this machine's: {SET_CLOCKS}",
                 )
-            if record.cluster_ms - own_ms <= CLOCK_AHEAD_MS:
-                cluster_ms = max(cluster_ms, record.cluster_ms)
-        if cluster_ms - since_start_ms != self._base_ms:
-            self._base_ms = cluster_ms - since_start_ms
-            self._page.write_time_base(self._base_ms)
+        base_ms = self._clock.base_ms
+        self._clock.note(nodes.values(), own_ms, since_start_ms)
+        if self._clock.base_ms != base_ms:
+            self._page.write_time_base(self._clock.base_ms)
 
 
 def _report_end(events: CandidateEvents, key: str, record: NodeRecord, is_by_time: bool) -> None:

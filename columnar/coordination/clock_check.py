@@ -1,12 +1,15 @@
-"""The comparison of a machine's clock with the clocks of the nodes that live, when a node starts.
+"""The comparison of a machine's clock with the clocks of the nodes that live: when a node starts, and in each poll.
 
 Timestamps order the writes of a row, and a cluster gives them by its fastest clock.  So a node whose clock differs by
 more than CLOCK_AHEAD_MS from the fastest one of the living nodes does not start.  Nodes that start at the same moment
 are not compared; each warns of the other's clock later (``candidate_thread``).
+
+While the node runs, ``ClusterClock`` has the cluster's time, and the offset of this machine's clock to the fastest one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import monotonic, sleep
 from typing import Final
 
@@ -18,6 +21,41 @@ from columnar.errors import DamagedData, HostError
 CLOCK_AHEAD_MS: Final = 30_000  # between two machines
 SET_CLOCKS: Final = "set both clocks by one time server (chrony, ntpd)"
 CHECK_S: Final = 0.1
+WINDOW_MS: Final = 30_000  # of readings; a clock that was set right is known to be so after two windows at most
+
+
+class ClusterClock:
+    """The cluster's time, and the offset of this machine's clock.  Written by one thread, read by any.
+
+    A record has its machine's clock when it was written, which is up to a renewal and a poll ago.  So a reading of the
+    offset is too low by the record's age, and the highest one of a while is the nearest: within some milliseconds if
+    the service answers as fast.
+    """
+
+    def __init__(self) -> None:
+        self.base_ms = 0  # the cluster's time less that since the machine's start
+        self._begun_ms = 0  # of the present window, since the machine's start
+        self._highest_ms = 0  # of its readings
+        self._last_ms = 0  # the highest of the window before
+
+    def note(self, nodes: Iterable[NodeRecord], own_ms: int, since_start_ms: int) -> None:
+        """Take the records of a poll, and this machine's clocks.  Times over CLOCK_AHEAD_MS ahead are not followed."""
+        cluster_ms = max(own_ms, self.base_ms + since_start_ms)
+        if cluster_ms - own_ms > CLOCK_AHEAD_MS:
+            cluster_ms = own_ms  # this machine's clock was set back
+        offset_ms = 0
+        for record in nodes:
+            offset_ms = max(offset_ms, record.system_ms - own_ms)
+            if record.cluster_ms - own_ms <= CLOCK_AHEAD_MS:
+                cluster_ms = max(cluster_ms, record.cluster_ms)
+        self.base_ms = cluster_ms - since_start_ms
+        if since_start_ms - self._begun_ms >= WINDOW_MS:
+            self._last_ms, self._highest_ms, self._begun_ms = self._highest_ms, 0, since_start_ms
+        self._highest_ms = max(self._highest_ms, offset_ms)
+
+    def offset_ms(self) -> int:
+        """Return the time from this machine's clock to the fastest one's; 0 if this one is the fastest."""
+        return max(self._highest_ms, self._last_ms)
 
 
 def check_clock(store: CasStore, fence_s: float) -> None:

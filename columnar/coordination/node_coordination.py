@@ -18,6 +18,7 @@ from typing import Final
 from columnar.coordination.api import CoordinationEvents, NotLeading
 from columnar.coordination.candidate_thread import CandidateThread
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasStore, CasUnavailable
+from columnar.coordination.clock_check import ClusterClock
 from columnar.coordination.election import Candidate
 from columnar.coordination.lease import LEASE_MS, LeaseTimes
 from columnar.coordination.lease_page import LeasePage
@@ -56,6 +57,7 @@ class NodeCoordination:
         self.local_address = find_address
         self._times = times
         self.start_calls = StartCalls(connect_store, address)
+        self.clock = ClusterClock()
         self._events: CoordinationEvents | None = None
         self._renewal: RenewalThread | None = None
         self._candidate: CandidateThread | None = None
@@ -102,7 +104,9 @@ class NodeCoordination:
         self._renewal = RenewalThread(self._connect_store, self._times, calls, record, page, self, servers.read_pages)
         candidate = Candidate(self._times, _drawn_nonce, may_lead=may_lead, epoch_floor=epoch_floor, key=record.key)
         own = LeaderRecord("", record.node, 0, record.address, web=web)
-        self._candidate = CandidateThread(self._connect_store, self._times, calls, candidate, own, page, self)
+        self._candidate = CandidateThread(
+            self._connect_store, self._times, calls, candidate, own, page, self, self.clock
+        )
         self._renewal.start(self._renewal_ended.set)
         try:
             async with asyncio.timeout(START_S):

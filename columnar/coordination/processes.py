@@ -42,16 +42,16 @@ from columnar.runtime.last_lines import last_lines, lines_file
 _BEATS_READ: Final = 512  # at a time; the last beat includes the information of older ones
 
 
-_BEAT: Final = Struct(">QIQQ")
+_BEAT: Final = Struct(">QIQQQ")
 BEAT_BYTES: Final = _BEAT.size
-assert BEAT_BYTES == 28, "both ends are of one program; a server of another version says another number"
+assert BEAT_BYTES == 36, "both ends are of one program; a server of another version says another number"
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A beat: the sign of life of a server, with the numbers of its connections.
+    """A beat: the sign of life of a server, with the numbers of its connections, and the leader that it follows.
 
-        beat := iterations:u64 open:u32 taken:u64 given:u64        big-endian
+        beat := iterations:u64 open:u32 taken:u64 given:u64 leader_epoch:u64        big-endian
 
     A beat is written to the pipe by one call, so it is never torn (PIPE_BUF).  Only the last beat counts.
     """
@@ -60,10 +60,11 @@ class Beat:
     open: int = 0  # connections of clients now
     taken: int = 0  # connections that came over the channel so far
     given: int = 0  # connections that were returned over the channel so far
+    leader_epoch: int = 0  # of the leader with which the server is linked, and whose routes it has; 0: there is none
 
 
 def packed(beat: Beat) -> bytes:
-    return _BEAT.pack(beat.iterations, beat.open, beat.taken, beat.given)
+    return _BEAT.pack(beat.iterations, beat.open, beat.taken, beat.given, beat.leader_epoch)
 
 
 def last_of(data: bytes) -> Beat:

@@ -83,3 +83,4 @@ class DescribeServers(Message[tuple[NamedFacts, ...]]):
     """Request the facts of all servers of the node, also of those that are stopped."""
 
     is_leaving: bool = False  # the node is drained until its next start, so balancers should leave it
+    delay: str = ""  # a sentence on what the leader waits for, and regions with it; empty: for nothing

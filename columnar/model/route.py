@@ -3,16 +3,31 @@
 Each change of the catalogue has a number, one above that of the previous change, even if it concerns no route.  A
 server whose copy of the routes misses a change requests the changes after its own number, or all routes again.
 
+    number := epoch of the master, times 2^32, plus the count of its changes
+
 Knows nothing of the copies (``columnar.cluster.routes``) and of the sender.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+
+CHANGES_BITS: Final = 32  # of a change's number: a master makes fewer changes
+
+
+def first_of(leader: int) -> int:
+    """Return the number below all changes of the master of this epoch, and above those of earlier masters."""
+    return leader << CHANGES_BITS
+
+
+def leader_of(number: int) -> int:
+    """Return the epoch of the master that made the change; 0 for a copy without any."""
+    return number >> CHANGES_BITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
@@ -44,8 +44,19 @@ class OwnNode(Protocol):
 
     async def start_server(self, name: str) -> None: ...
 
-    def describe_servers(self, *, is_leaving: bool) -> tuple[NamedFacts, ...]:
-        """Return the facts of the node's servers.  ``is_leaving``: the node is drained until its next start."""
+    def describe_servers(self, message: DescribeServers) -> tuple[NamedFacts, ...]:
+        """Return the facts of the node's servers, and take what the leader says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderParts:
+    """The parts of a leader that its nodes use."""
+
+    fence_node: Callable[[Incarnation], None]  # requests that the lease of a node is ended
+    # It says which servers are drained until their next start, and gets the names of servers that living nodes have and
+    # that were stopped under an earlier leader, or have not been started yet.
+    state: ClusterState
+    list_delays: Callable[[], tuple[str, ...]]  # sentences on what the leader waits for
 
 
 class ClusterNodes:
@@ -54,19 +65,12 @@ class ClusterNodes:
         own: OwnNode,
         own_name: Incarnation,
         links: MemberLinks,
-        fence_node: Callable[[Incarnation], None],
-        state: ClusterState,
+        leader: LeaderParts,
     ) -> None:
-        """Pass ``fence_node``, which requests that the lease of a node is ended.
-
-        The ``state`` says which servers are drained until their next start, and gets the names of servers that living
-        nodes have and that were stopped under an earlier leader, or have not been started yet.
-        """
         self._own = own
         self._own_name = own_name
         self._links = links
-        self._fence_node = fence_node
-        self._state = state
+        self._leader = leader
         self.node_of: dict[Incarnation, Incarnation] = {}  # living servers -> their nodes
         # By node; empty: it has said that it has none.
         self._servers: dict[Incarnation, dict[Incarnation, None]] = {}
@@ -128,7 +132,7 @@ class ClusterNodes:
             await self._own.kill_server(server, why)
             return
         if not await self._have_killed(node, KillServer(server, why)):
-            self._fence_node(node)
+            self._leader.fence_node(node)
 
     async def _have_killed(self, node: Incarnation, message: KillServer) -> bool:
         """Send ``message`` over this or the next link of the node; return whether that is done, or the node has ended.
@@ -181,7 +185,7 @@ class ClusterNodes:
         """Return the facts of the server's process, of at most FACTS_S ago."""
         found = self._facts.get(server.name, ServerFacts())
         if self._home_of.get(server.name, self._own_name) == self._own_name:
-            described = self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
+            described = self._own.describe_servers(self._request_for(self._own_name))
             own: Mapping[str, ServerFacts] = {one.server: one.facts for one in described}
             found = own.get(server.name, ServerFacts())
         address = self.addresses.get(server)
@@ -190,12 +194,18 @@ class ClusterNodes:
     def _is_leaving(self, node: Incarnation) -> bool:
         """Return whether all servers of the node are drained until their next start."""
         servers = self._servers.get(node, ())
-        return bool(servers) and self._state.desired.operator_settings.until_restart.issuperset(servers)
+        return bool(servers) and self._leader.state.desired.operator_settings.until_restart.issuperset(servers)
+
+    def _request_for(self, node: Incarnation) -> DescribeServers:
+        return DescribeServers(self._is_leaving(node), next(iter(self._leader.list_delays()), ""))
 
     def poll_facts(self) -> None:
-        """Request the facts of all nodes, now and every FACTS_S; each hears whether it is to be left."""
+        """Request the facts of all nodes, now and every FACTS_S.
+
+        Each hears whether it is to be left, and what the leader waits for.
+        """
         self._step.after(FACTS_S)
-        own = self._own.describe_servers(is_leaving=self._is_leaving(self._own_name))
+        own = self._own.describe_servers(self._request_for(self._own_name))
         self._note_homes(self._own_name, own)
         for node in self.zone_of.keys() - {self._own_name}:
             self.poll_node(node)
@@ -208,7 +218,7 @@ class ClusterNodes:
 
     async def _poll(self, node: Incarnation) -> None:
         try:
-            described = await self._links.request_server(node, DescribeServers(self._is_leaving(node)))
+            described = await self._links.request_server(node, self._request_for(node))
         except (NotSent, LinkBroke):
             return  # the next poll follows
         finally:
@@ -226,7 +236,7 @@ class ClusterNodes:
         for one in servers:
             if self._home_of.get(one.server) not in self.zone_of:
                 self._home_of[one.server] = node
-                self._state.current.server(one.server)  # operators see it, and may start it
+                self._leader.state.current.server(one.server)  # operators see it, and may start it
 
     async def close(self) -> None:
         self._step.cancel()

@@ -65,6 +65,8 @@ class LeaderLink:
         self._terms = terms
         self._link: PeerLink | None = None  # open, or greeting
         self.epoch = 0  # the highest epoch of a leader that was followed
+        self._why = ""  # the last attempt failed, or the last link has ended
+        self._is_early = False  # the leader answers, and its catalogue is not open yet
         self._address = ""
         self._dialling: asyncio.Task[None] | None = None
         self._waiting: deque[tuple[UnretriedRequest, RawMessage, asyncio.TimerHandle]] = deque()
@@ -79,6 +81,7 @@ class LeaderLink:
         if epoch < self.epoch or (epoch, address) == (self.epoch, self._address) or self._is_closed:
             return
         self.epoch, self._address = epoch, address
+        self._why, self._is_early = "", False
         if self._link is not None:
             self._link.end(f"another node leads, at epoch {epoch}")
         self._dial()
@@ -86,6 +89,21 @@ class LeaderLink:
     @property
     def is_open(self) -> bool:
         return self._link is not None and self._link.state is State.OPEN
+
+    def obstacle(self) -> str:
+        """Return a sentence on why no leader is linked; an empty text if one is."""
+        if self.is_open:
+            return ""
+        if not self._address:
+            return "no node leads"
+        why = f": {self._why}" if self._why else ""
+        return self.delay() or f"there is no link with the leader at {self._address}{why}"
+
+    def delay(self) -> str:
+        """Return a sentence if the leader lives, and has to finish its own start first; otherwise an empty text."""
+        if self.is_open or not self._is_early:
+            return ""
+        return f"the node at {self._address} leads, and has not opened the catalogue yet"
 
     def _dial(self) -> None:
         if self._dialling is None and self._address and not self._is_closed:
@@ -139,14 +157,17 @@ class LeaderLink:
                 await peer_address.connect(address, lambda: link, tls.connecting() if tls is not None else None)
                 await settled
         except OSError as error:  # TimeoutError is one
+            self._is_early = False
             link.end(f"cannot connect: {str(error) or 'no answer'}")
         if link.state is not State.OPEN:
+            self._why = link.why
             return link.why
         self._opened()
         return ""
 
     def _obstacle(self, hello: Hello) -> str | None:
-        if not hello.leader_epoch:
+        self._is_early = not hello.leader_epoch
+        if self._is_early:
             return f"{hello.server} does not lead"
         why = obstacle(hello, self._hello.cluster, self.epoch)
         if why is None:
@@ -169,6 +190,7 @@ class LeaderLink:
             return
         if link.peer is not None and self._dialling is None:
             _log.warning("the link to the leader has ended: %s", link.why)
+            self._why = link.why
             self._events.leader_lost(link.why)
             self._dial()
 

@@ -65,14 +65,14 @@ class Leadership:
         coordination: Coordination,
         own: Incarnation,
         links: LinkTerms,
-        follow: Callable[[LeaderRecord], None],
+        follow: Callable[[LeaderRecord | None], None],
         on_change: Callable[[], None],
         fence: StorageFence | None = None,
     ) -> None:
         """Pass the terms of the node's links, to which a leader adds the gate of its lease.
 
-        ``follow`` is called with each leader, ``on_change`` when this node serves as a leader.  ``fence`` shuts nodes
-        that ended by time out of the data folder.
+        ``follow`` is called with each leader, or None if it resigned; ``on_change`` is called when this node serves as
+        a leader.  ``fence`` shuts nodes that ended by time out of the data folder.
         """
         self._parts = parts
         self._coordination = coordination
@@ -89,9 +89,9 @@ class Leadership:
         self._tasks: set[asyncio.Task[None]] = set()  # also of earlier leaderships, until they are closed
         self._is_closed = False
 
-    def remark(self) -> str:
-        """Return a sentence for people on what keeps this node or its leadership waiting, otherwise an empty text."""
-        return self.silence or self._term.delay
+    def delay(self) -> str:
+        """Return a sentence on what this node waits for before it leads, otherwise an empty text."""
+        return self._term.delay
 
     # --- who lives -----------------------------------------------------------------------------------
 
@@ -124,8 +124,7 @@ class Leadership:
             self._task.cancel()
 
     def leader_changed(self, leader: LeaderRecord | None) -> None:
-        if leader is not None:
-            self._follow(leader)
+        self._follow(leader)
 
     def lease_lost(self, why: str) -> None:
         self._parts.end_now(why)

@@ -39,7 +39,7 @@ from columnar.model.owner_messages import Address, Addresses, CannotOpen, Listen
 from columnar.model.region_messages import Backfilled, Commit, Peer
 from columnar.regions.region import Region
 from columnar.roles.cluster_host import ClusterHost
-from columnar.roles.cluster_nodes import ClusterNodes, OwnNode
+from columnar.roles.cluster_nodes import ClusterNodes, LeaderParts, OwnNode
 from columnar.roles.cluster_owners import ClusterOwners
 from columnar.roles.cluster_status_gatherer import TimedPlanner
 from columnar.roles.decision_journal import DecisionRecorder
@@ -238,7 +238,8 @@ class LeadingNode:
         answers = PeerServer({}, lambda _table, _row: Unknown("the master serves no rows"), itertools.count(1))
         self.links = MemberLinks(hello, answers, self.terms.links)
         owners = self._make_host(invented, generations)
-        self.nodes = ClusterNodes(own, own_name, self.links, self.terms.fence_node, self.host.state)
+        parts = LeaderParts(self.terms.fence_node, self.host.state, self.host.list_delays)
+        self.nodes = ClusterNodes(own, own_name, self.links, parts)
         changes = self.leading.changes
         self.links.follow(self, self.nodes.kill, lambda one: changes.lock.locked() or owners.is_bound(one))
         for close in (answers.close, self.host.close, self.nodes.close, self.links.close):

@@ -45,7 +45,7 @@ from columnar.roles.fence_commands import CephFence, StorageFence, storage_fence
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.leadership import Leadership
 from columnar.roles.leading_node import LeadingNode
-from columnar.roles.membership import NodeParts
+from columnar.roles.membership import NodeParts, Standing
 from columnar.roles.operator_calls import open_operator_socket
 from columnar.roles.ports import read_peer_tls
 from columnar.storage.cluster_file import read_cluster, read_secret, write_cluster
@@ -125,8 +125,17 @@ class LeasedMembership:
     def name(self) -> str:
         return str(self.own)
 
-    def remark(self) -> str:
-        return self._leadership.remark()
+    def standing(self) -> Standing:
+        silence, catalogue = self._leadership.silence, self._leadership.delay()
+        obstacle = self._link.obstacle() if self.leader is not None else "no node leads"
+        early = self._link.delay() if self.leader is not None else ""
+        return Standing(
+            silence,
+            catalogue,
+            "" if self.leading is not None else catalogue or obstacle,
+            silence or catalogue or early,
+            self._coordination.clock.offset_ms() / 1_000,
+        )
 
     # --- start ---------------------------------------------------------------------------------------
 
@@ -251,7 +260,10 @@ class LeasedMembership:
 
     # --- who leads -----------------------------------------------------------------------------------
 
-    def _follow_leader(self, leader: LeaderRecord) -> None:
+    def _follow_leader(self, leader: LeaderRecord | None) -> None:
+        if leader is None:
+            self.leader, self.leader_web = None, ""
+            return  # links stay as they are until the next leader
         self.leader, self.leader_web = FollowLeader(leader.epoch, leader.address), leader.web
         self._parts.name_leader()
         self._link.follow(leader.epoch, leader.address)  # also if it is this node, so that there is one way
@@ -278,7 +290,7 @@ def make_node_answers(own: OwnNode) -> PeerServer:
     answers = PeerServer({}, _serves_nothing, itertools.count(1))
 
     async def describe(message: DescribeServers) -> tuple[NamedFacts, ...]:
-        return own.describe_servers(is_leaving=message.is_leaving)
+        return own.describe_servers(message)
 
     answers.register(
         {

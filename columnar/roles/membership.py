@@ -70,6 +70,17 @@ class NodeParts:
         return os.path.join(self.config.data, REGIONS)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The relations of a node to its cluster.  A text is a sentence without an end; it is empty if all is well."""
+
+    service: str = ""  # the coordination service does not answer
+    catalogue: str = ""  # what this node waits for before it leads
+    leader: str = ""  # why there is no link to a leader, and this node does not lead with its catalogue open
+    delay: str = ""  # what a start waits for, if only time or an operator can end it
+    clock_offset_s: float = 0.0  # from this machine's clock to the fastest one's
+
+
 class Membership(Protocol):
     leader: FollowLeader | None  # the leader that servers follow now
     leader_web: str  # the URL of its pages; empty if it has none
@@ -84,8 +95,7 @@ class Membership(Protocol):
     def renew_certificate(self) -> None:
         """Read the certificate of the links between nodes again, if they have one."""
 
-    def remark(self) -> str:
-        """Return a sentence for people if the coordination service does not answer, otherwise an empty text."""
+    def standing(self) -> Standing: ...
 
     async def start(self) -> None:
         """Join the cluster.  Returns when servers can be numbered.  Raises HostError, DamagedData."""
@@ -198,8 +208,8 @@ class SoleMembership:
     def renew_certificate(self) -> None:
         """Do nothing: links of one machine have no certificate."""
 
-    def remark(self) -> str:
-        return ""
+    def standing(self) -> Standing:
+        return Standing(leader="" if self.leading is not None else "this node has not opened the catalogue yet")
 
     async def start(self) -> None:
         parts = self._parts

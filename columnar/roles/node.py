@@ -38,6 +38,7 @@ from columnar.roles.node_ports import NodePorts
 from columnar.roles.node_site import NodeSite
 from columnar.roles.own_servers import OwnServers, stuck_limit_ms
 from columnar.roles.ports import read_tls
+from columnar.roles.readiness import NodeFacts, start_failure
 from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
 from columnar.runtime.stop_limit import StopLimit
@@ -54,7 +55,8 @@ _log = logging.getLogger(__name__)
 
 FENCED: Final = 4  # the exit status of a node whose lease is over, or whose mount was evicted
 FLUSH_S: Final = 0.05  # for its last log line
-START_S: Final = 60.0  # until all servers have said their first hello
+START_S: Final = 60.0  # of a start: without an end while what holds it up has a name (``Node.delay``)
+DELAY_CHECK_S: Final = 0.5  # between two checks of what holds a start up
 REST_S: Final = 30.0  # of a stop, beyond the time of the servers: to reap them, for the lease, catalogue and threads
 
 
@@ -78,6 +80,8 @@ class Node:
         self.folder = folder
         self.tls = tls
         self._settings = settings
+        self.lease_s = settings.lease_s
+        self.is_leased = bool(settings.coordination)
         self.started_s = time.time()
         self.lease_page = lease_page
         command = [sys.executable, *_safe_path(), "-m", "columnar.roles.regionserver_process"]
@@ -177,19 +181,54 @@ class Node:
         """Wait until every server takes connections and every region has a server.
 
         A node without servers waits until it is linked with a leader, which may be itself.  Raises HostError if a
-        server has ended instead.
+        server has ended instead, or after START_S in which nothing named held the start up.
         """
         served = asyncio.ensure_future(self.membership.until_served())
         try:
-            await asyncio.wait([served, fault], timeout=START_S, return_when=asyncio.FIRST_COMPLETED)
+            await self._wait_start([served, fault])
             if fault.done():
                 fault.result()
             if not served.done():
-                what = "the servers did not start" if self._names else "no node led that this one could link with"
-                raise HostError(f"{what} within {START_S:.0f} s")
+                raise HostError(start_failure(self.facts(), START_S))
             await served
         finally:
             served.cancel()
+
+    async def _wait_start(self, waited: list[asyncio.Future[None]]) -> None:
+        """Wait for one of the futures, or until START_S have passed since the last named delay."""
+        loop = asyncio.get_running_loop()
+        until_s = logged_s = loop.time() + START_S
+        while (now_s := loop.time()) < until_s:
+            done, _ = await asyncio.wait(
+                waited, timeout=min(DELAY_CHECK_S, until_s - now_s), return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                return
+            delay = self.delay()
+            if delay:
+                until_s = loop.time() + START_S
+            if delay and loop.time() >= logged_s:
+                logged_s = loop.time() + START_S
+                _log.warning("the start takes longer than %.0f s, and goes on: %s", START_S, delay)
+
+    def delay(self) -> str:
+        """Return a sentence on what a start waits for, if it is known and no fault of this node; or an empty text."""
+        standing = self.membership.standing()
+        return standing.delay or self.watched_folder.remark() or ("" if standing.leader else self.servers.leader_delay)
+
+    def facts(self) -> NodeFacts:
+        """Return what the readiness of the node follows from."""
+        standing = self.membership.standing()
+        return NodeFacts(
+            self.servers.is_leaving,
+            self.lease_page.is_valid(),
+            standing.service,
+            self.watched_folder.remark(),
+            len(self._names),
+            len(self.ports.ready),
+            standing.leader,
+            tuple(map(str, self.servers.list_strays())),
+        )
 
     # --- pages -----------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class NodeLink:
         self._hello = hello
         self._leader = leader
         self._on_orphaned = on_orphaned
+        self.leader_epoch: Callable[[], int] = lambda: 0  # as in ``Beat``
         self.answers = PeerServer({}, lambda _table, _row: Unknown("a node sends no calls"), itertools.count(1))
         self._reports = Background("reports to the node")
         self._channel: ServerConnectionChannel | None = None
@@ -94,7 +95,7 @@ class NodeLink:
         channel = self._channel
         if channel is None:
             return Beat(iterations)
-        return Beat(iterations, channel.open, channel.taken, channel.given)
+        return Beat(iterations, channel.open, channel.taken, channel.given, self.leader_epoch())
 
     def report_routes(self) -> None:
         """Report, once, that this server knows the routes of all tables, and so can serve connections."""

@@ -1,21 +1,23 @@
 """The pages of a node: those of the whole cluster while it leads, otherwise pages that say who leads.
 
     /health    200 while the process works
-    /ready     200 if the node can take clients: a leader is known, and its servers know all routes; otherwise 503
+    /ready     200 if the node can take clients (``readiness``); otherwise 503
 
 Owned by the loop, except the applications, which the web threads call.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from columnar.roles.cluster_status_gatherer import ClusterStatusGatherer
+from columnar.roles.readiness import Readiness, leaderless_s
 from columnar.runtime import log_lines
 from columnar.version import VERSION
 from columnar.webui.cluster_status import PageStatus
@@ -23,9 +25,10 @@ from columnar.webui.status import LoopRunner
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
+    from columnar.model.measures import Family
     from columnar.roles.leading_node import LeadingNode
     from columnar.roles.node import Node
-    from columnar.webui.node_pages import NodeStatus
+    from columnar.webui.node_status import NodeStatus
 
 
 class NodeSite:
@@ -33,9 +36,13 @@ class NodeSite:
         """Pass ``hot_modules``, which returns a text on how the hot modules run."""
         self._node = node
         self._hot_modules = hot_modules
+        self._readiness = Readiness(leaderless_s(node.lease_s))
 
     def sample(self, now_s: float) -> None:
-        pass
+        self._note_readiness()
+
+    def _note_readiness(self) -> tuple[str, ...]:
+        return self._readiness.note(self._node.facts(), asyncio.get_running_loop().time())
 
     def pages(self, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
         """Return the WSGI application.  Called in the web thread."""
@@ -58,11 +65,17 @@ class NodeSite:
         return application
 
     def _pages_of_cluster(self, leading: LeadingNode, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
-        from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit
+        from columnar.webui.cluster_pages import cluster_pages  # imported at the first visit, as is the next
+        from columnar.webui.families import of_node
 
         servers = ClusterStatusGatherer(run_on_loop, leading.host, leading.links, self._node.watched_folder)
         status = partial(self._status, leading)
-        return cluster_pages(run_on_loop, leading.control.reports, status, servers, self._address, visitors)
+
+        def node_families() -> Iterable[Family]:
+            return of_node(run_on_loop(self.node_status))
+
+        reports = leading.control.reports
+        return cluster_pages(run_on_loop, reports, status, servers, self._address, visitors, node_families)
 
     @property
     def _address(self) -> str:
@@ -100,24 +113,26 @@ class NodeSite:
 
     def node_status(self) -> NodeStatus:
         """Return the status of this node.  Called on the loop."""
-        from columnar.webui.node_pages import NodeStatus
+        from columnar.webui.node_status import LeaderStatus, LeaseStatus, NodeStatus
 
         node = self._node
         leader = node.membership.leader
-        faults = (node.membership.remark(), node.watched_folder.remark())
+        standing = node.membership.standing()
+        faults = (standing.service, standing.catalogue, node.watched_folder.remark())
+        is_own = node.membership.leading is not None
+        web = node.membership.leader_web
+        lease = LeaseStatus(node.lease_page.left_s(), standing.clock_offset_s) if node.is_leased else None
         return NodeStatus(
             version=VERSION,
             address=self._place,
             data_folder=os.path.abspath(node.folder.path),
             uptime_s=time.time() - node.started_s,
             node=node.membership.name(),
-            leader=leader.address if leader is not None else "",
-            leader_epoch=leader.epoch if leader is not None else 0,
-            leader_web=node.membership.leader_web,
+            leader=LeaderStatus(leader.address, leader.epoch, web, is_own) if leader is not None else LeaderStatus(),
+            lease=lease,
             servers=node.servers.list_facts(),
             ready=len(node.ports.ready),
             faults=tuple(filter(None, faults)),
-            lease_left_s=node.lease_page.left_s(),
+            obstacles=self._note_readiness(),
             hot_modules=self._hot_modules(),
-            is_leaving=node.servers.is_leaving,
         )

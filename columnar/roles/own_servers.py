@@ -23,7 +23,7 @@ from columnar.coordination.processes import Beat
 from columnar.coordination.server_page import ServerPages
 from columnar.errors import HostError
 from columnar.master.liveness import STUCK_MS, STUCK_ON_NETWORK_MS
-from columnar.model.node_messages import FollowLeader, NamedFacts, ServerFacts, TakesConnections
+from columnar.model.node_messages import DescribeServers, FollowLeader, NamedFacts, ServerFacts, TakesConnections
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandoverResult
 from columnar.roles.cluster_loops import ServerWatch
@@ -77,6 +77,8 @@ class OwnServers:
         self._work = Background("the servers of this node")
         self._was_renewed = False
         self.is_leaving = False  # as the leader said last: this node is drained until its next start
+        self.leader_delay = ""  # as the leader said last: what it waits for
+        self._followed: dict[Incarnation, int] = {}  # epochs of the leaders that living servers follow, by their beats
 
     def follow(self, membership: Membership, cluster_id: str, fault: asyncio.Future[None]) -> None:
         """Report to ``membership``; ``fault`` is set if a server ends before the ports are open, and would again."""
@@ -94,6 +96,7 @@ class OwnServers:
 
     def heard(self, server: Incarnation, beat: Beat) -> None:
         self._ports.heard(server, beat)
+        self._followed[server] = beat.leader_epoch
         self.watch.heard(server, beat.iterations)
 
     async def linked(self, server: Incarnation) -> None:
@@ -108,6 +111,7 @@ class OwnServers:
     def ended(self, server: Incarnation, why: str, *, asked: bool) -> None:
         self.pages.end_server(str(server))
         self.watch.left(server)
+        self._followed.pop(server, None)
         self._ports.forget_server(server)
         if not self._ports.are_open and not self._fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
@@ -122,6 +126,13 @@ class OwnServers:
             self.processes.living[server].child.signal(signal.SIGHUP)
 
     # --- the leader ----------------------------------------------------------------------------------
+
+    def list_strays(self) -> tuple[Incarnation, ...]:
+        """Return the living servers that are not linked with the leader, or have no routes of it."""
+        leader = self._membership.leader
+        epoch = leader.epoch if leader is not None else 1
+        living = self.processes.living.items()
+        return tuple(name for name, server in living if not server.is_stopping and self._followed.get(name, 0) < epoch)
 
     def name_leader(self) -> None:
         """Tell all servers which leader to follow."""
@@ -154,8 +165,8 @@ class OwnServers:
     async def start_server(self, name: str) -> None:
         await self.processes.start_one(name)
 
-    def describe_servers(self, *, is_leaving: bool) -> tuple[NamedFacts, ...]:
-        self.is_leaving = is_leaving
+    def describe_servers(self, message: DescribeServers) -> tuple[NamedFacts, ...]:
+        self.is_leaving, self.leader_delay = message.is_leaving, message.delay
         return self.list_facts()
 
     def list_facts(self) -> tuple[NamedFacts, ...]:

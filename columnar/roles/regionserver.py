@@ -55,6 +55,7 @@ from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_location import Location
+from columnar.model.route import leader_of
 from columnar.operations.distributed_calls import connect
 from columnar.operations.operation_peer_handlers import OperationPeerHandlers
 from columnar.operations.scanner_table import slot_of, slot_of_server
@@ -297,6 +298,7 @@ class ClusterServer:
         self.rpc_handlers.on_routes = self._routes_changed
         self.rpc_handlers.on_ended = self.peers.fenced
         self.rpc_handlers.on_all_routes = self.node_link.report_routes
+        self.node_link.leader_epoch = self._leader_epoch
         self.ports.locate = self._locate
         self.answering.register(self.rpc_handlers.answers)
         for kind, answer in self.rpc_handlers.answers_by_leader.items():
@@ -324,6 +326,11 @@ class ClusterServer:
         owner.changing.on_found_committed = self.region_assigner.found_made
         self.region_assigner.on_blocked = owner.changing.settle_for
         self.region_assigner.on_cannot_open = leader.report_unopened
+
+    def _leader_epoch(self) -> int:
+        """Return the epoch of the leader with which this server is linked, and whose routes it has; 0: of none."""
+        epoch = leader_of(self.routes.number)
+        return epoch if self.leader_link.is_open and epoch == self.leader_link.epoch else 0
 
     # The methods of ``leader_link.LeaderEvents``.
 

@@ -12,25 +12,24 @@ Owned by the loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.master.cluster_status_builder import list_blocked_regions
 from columnar.master.publishing import Publishing
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
-from columnar.model.route import ChangeRoutes, RoutesVersion
+from columnar.model.route import ChangeRoutes, RoutesVersion, first_of
 from columnar.roles.cluster_servers import Servers
 from columnar.roles.state_events import StateEvents
 
-CHANGES_BITS: Final = 32  # of a change's number: a master makes fewer changes
 Compose: TypeAlias = Callable[[], Message[None]]  # makes the newest message
 
 
 class RouteBroadcast:
     def __init__(self, events: StateEvents, servers: Servers, leader: int) -> None:
         """``leader``: the master's epoch, so that a server that had routes of an earlier master replaces them all."""
-        self.publishing = Publishing(leader << CHANGES_BITS)
+        self.publishing = Publishing(first_of(leader))
         self.greeted: dict[Incarnation, bool] = {}  # linked servers that are not reaped, and whether each has routes
         self._latest: dict[Incarnation, Compose | None] = {}  # servers that have not answered -> what they get next
         self._events = events

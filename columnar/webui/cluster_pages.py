@@ -17,7 +17,7 @@ Positions are percentages, so the strip is as wide as the page and its labels st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
@@ -200,7 +200,10 @@ class ClusterPages(Pages):
         templates: Environment,
         store: str,
         visitors: Visitors | None,
+        node: Callable[[], Iterable[Family]],
     ) -> None:
+        """Pass ``node``, which returns the metric families of the master's own node."""
+        self._node = node
         self._run_on_loop = run_on_loop
         self._status = status
         self._servers = servers
@@ -230,10 +233,13 @@ class ClusterPages(Pages):
         return self._page("triggers.html", status, triggers=lines, hidden=hidden, silent=silent)
 
     def _metrics(self) -> list[Metric]:
-        """Return the master's families, and those of servers that answer in time, labelled with the server's name."""
+        """Return the families of the master and of its node, and those of servers that answer in time.
+
+        A server's families are labelled with its name.
+        """
         status = self._run_on_loop(self._status)
         of_servers, silent = self._servers.measures()
-        own = map(metric_of, (*of_cluster(status, silent), *of_room(self._servers.room())))
+        own = map(metric_of, (*of_cluster(status, silent), *self._node(), *of_room(self._servers.room())))
         return merged([*own, *self._process.collect()], of_servers)
 
     def _health(self) -> Response:
@@ -255,9 +261,10 @@ def cluster_pages(
     servers: Servers,
     store: str = "",
     visitors: Visitors | None = None,
+    node: Callable[[], Iterable[Family]] = tuple,
 ) -> ClusterPages:
     """Return the application, with its templates read from the package."""
-    return ClusterPages(run_on_loop, source, status, servers, environment(), store, visitors)
+    return ClusterPages(run_on_loop, source, status, servers, environment(), store, visitors, node)
 
 
 def _last_part(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""(pure) The metric families of ``/metrics``: of a server, made of its ``Status``, and of a cluster's master.
+"""(pure) The metric families of ``/metrics``: of a server, made of its ``Status``, a node, and a cluster's master.
 
 A standalone process shows its families itself.  A server of a cluster sends them to its master, which shows them with
 the server's name.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.runtime.faults import FAULTS
 from columnar.webui.cluster_status import PageStatus
+from columnar.webui.node_status import NodeStatus
 from columnar.webui.status import Status, TableLine
 
 
@@ -129,6 +130,21 @@ def of_views(status: Status) -> Iterator[Family]:
     ):
         numbers = [(one.table, float(value)) for one, value in zip(found, values, strict=True)]
         yield by_label(f"columnar_view_{name}", GAUGE, about, "view", numbers)
+
+
+def of_node(status: NodeStatus) -> Iterator[Family]:
+    """Yield the families of a node, whether it leads or not; none has a label."""
+    yield single("columnar_node_ready", GAUGE, "1 if /ready answers 200.", int(not status.obstacles))
+    yield single("columnar_node_leads", GAUGE, "1 if the node leads.", int(status.leader.is_own))
+    about = "Epoch of the leader that the node follows, itself too; 0: it knows none."
+    yield single("columnar_leader_epoch", GAUGE, about, status.leader.epoch)
+    lease = status.lease
+    if lease is not None:
+        yield single("columnar_lease_holds", GAUGE, "1 if the node's lease holds.", int(lease.left_s > 0))
+        about = "Until the lease of this node ends, without a renewal."
+        yield single("columnar_lease_left_seconds", GAUGE, about, max(0.0, lease.left_s))
+        about = "From the machine's clock to the fastest clock of all nodes; 0: it is the fastest."
+        yield single("columnar_clock_offset_seconds", GAUGE, about, lease.clock_offset_s)
 
 
 def of_cluster(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:

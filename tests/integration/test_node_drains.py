@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,7 +108,9 @@ def spread(cluster: ManyNodes) -> None:
                 return False
             empty = [one.name for one in servers if not one.regions]
             for name in empty:
-                admin.move(next(one for one in admin.locations(b"t") if one.server != name).encoded_name.encode(), name)
+                found = admin.locations(b"t")
+                ((most, _),) = Counter(one.server for one in found).most_common(1)  # not from one with a single region
+                admin.move(next(one for one in found if one.server == most).encoded_name.encode(), name)
             return not empty
 
     until(is_spread)

@@ -162,7 +162,7 @@ def test_any_node_answers_for_every_row_and_for_the_leader(cluster: ManyNodes) -
 
 
 def test_each_node_has_pages_and_only_the_leader_those_of_the_whole(cluster: ManyNodes) -> None:
-    leader = cluster.leader()
+    leader, epochs = cluster.leader(), set[str]()
     for node in cluster.nodes:
         address = f"http://127.0.0.1:{node.web_port}"
         assert urlopen(f"{address}/ready", timeout=WAIT_S).read() == b"ready\n"
@@ -172,7 +172,15 @@ def test_each_node_has_pages_and_only_the_leader_those_of_the_whole(cluster: Man
         assert (f"http://127.0.0.1:{leader.web_port}/" in page) == (node is not leader)
         assert ("n2-s1" in page) == (node is leader or node.name == "n2")
         metrics = urlopen(f"{address}/metrics", timeout=WAIT_S).read().decode()
-        assert ("columnar_lease_left_seconds" in metrics) == (node is not leader)
+        found = dict(re.findall(r"^(columnar_(?:node|leader|lease|clock)_\w+) (\S+)$", metrics, flags=re.M))
+        left_s, offset_s = float(found.pop("columnar_lease_left_seconds")), found.pop("columnar_clock_offset_seconds")
+        assert 0.0 < left_s <= 1.5
+        assert 0.0 <= float(offset_s) < 1.0, "they have one clock"
+        epochs.add(found.pop("columnar_leader_epoch"))
+        leads = "1.0" if node is leader else "0.0"
+        assert found == {"columnar_node_ready": "1.0", "columnar_node_leads": leads, "columnar_lease_holds": "1.0"}
+    assert len(epochs) == 1
+    assert float(epochs.pop()) >= 1.0
 
 
 def test_a_server_is_restarted_by_a_command_at_any_node(cluster: ManyNodes) -> None:
@@ -377,26 +385,6 @@ def test_a_node_that_stops_in_order_gives_its_regions_away_at_once(cluster: Many
     revive(cluster, stopped)
 
 
-def test_the_last_node_stops_and_one_process_takes_the_folder_back(cluster: ManyNodes) -> None:
-    """The last test of the module: it ends the cluster."""
-    write(cluster.nodes[0], b"t", b"17")
-    for node in cluster.nodes:
-        assert node.stop() == 0
-    refused = command("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
-    assert refused.returncode == 2
-    assert "CLUSTER" in refused.stderr
-    revive(cluster, *cluster.nodes)
-    assert values(cluster.nodes[1], b"t") == [b"17"] * len(ROWS)
-    for node in cluster.nodes:
-        assert node.stop() == 0
-    (cluster.data / "CLUSTER").unlink()
-    from tests.support.standalone_store import StoreProcess
-
-    with StoreProcess(cluster.data) as store:
-        found = store.dump(b"t")[b"t"]
-        assert [(row, cells[b"f:q"][0]) for row, cells in found] == [(row, b"17") for row in ROWS]
-
-
 @pytest.mark.skipif(not can_reset(), reason="needs ss -K: root, iproute2 and a kernel that ends sockets on request")
 def test_a_reset_of_all_links_to_the_leader_ends_no_server(cluster: ManyNodes) -> None:
     """A network that forgets its connections must not cost the cluster its servers."""
@@ -416,3 +404,23 @@ def test_a_reset_of_all_links_to_the_leader_ends_no_server(cluster: ManyNodes) -
 def _relinked(cluster: ManyNodes) -> int:
     """Return how often servers have linked again, by the leaders' logs."""
     return sum(len(re.findall(r"-s\d+\.\d+ is linked again", node.log.read_text())) for node in cluster.nodes)
+
+
+def test_the_last_node_stops_and_one_process_takes_the_folder_back(cluster: ManyNodes) -> None:
+    """The last test of the module: it ends the cluster."""
+    write(cluster.nodes[0], b"t", b"17")
+    for node in cluster.nodes:
+        assert node.stop() == 0
+    refused = command("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
+    assert refused.returncode == 2
+    assert "CLUSTER" in refused.stderr
+    revive(cluster, *cluster.nodes)
+    assert values(cluster.nodes[1], b"t") == [b"17"] * len(ROWS)
+    for node in cluster.nodes:
+        assert node.stop() == 0
+    (cluster.data / "CLUSTER").unlink()
+    from tests.support.standalone_store import StoreProcess
+
+    with StoreProcess(cluster.data) as store:
+        found = store.dump(b"t")[b"t"]
+        assert [(row, cells[b"f:q"][0]) for row, cells in found] == [(row, b"17") for row in ROWS]

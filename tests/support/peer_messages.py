@@ -123,7 +123,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (nodes.StopServer(S2), None),
     (nodes.StartServer("n1-s2"), None),
     (
-        nodes.DescribeServers(is_leaving=True),
+        nodes.DescribeServers(is_leaving=True, delay="node n2.17 is not fenced"),
         (
             nodes.NamedFacts(
                 "n1-s1", nodes.ServerFacts("1.0", "10.0.0.1:1", 4_711, 12, 2_500, "n1-s1.3 died 12 s ago", ("why",))

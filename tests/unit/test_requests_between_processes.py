@@ -157,7 +157,7 @@ def node_table() -> set[str]:
 
 async def _parent_table() -> set[str]:
     """What a node answers to its servers."""
-    return names(OwnServers([], cast(Any, Mock()), cast(Any, Mock()), bool).answers.kinds)
+    return names(OwnServers([], cast(Any, Mock()), cast(Any, Mock()), bool, 1_000).answers.kinds)
 
 
 TABLES: Final = (TO_MASTER, TO_OWNER, WITHIN, NODE_TO_SERVER, TO_NODE, FROM_SERVER)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from columnar.clock import system_ms
-from columnar.coordination import candidate_thread, node_coordination, renewal_thread, start_calls
+from columnar.coordination import candidate_thread, clock_check, node_coordination, renewal_thread, start_calls
 from columnar.coordination.cas import CasOutcomeUnknown, CasRefused, CasUnavailable
 from columnar.coordination.cas_memory import CasMemory
 from columnar.coordination.lease import LeaseTimes
@@ -324,3 +324,36 @@ def test_a_node_runs_ahead_as_the_fastest_node_does() -> None:
                 await cluster_time(node, least_ms)
 
     run(test())
+
+
+def test_a_node_knows_how_far_its_clock_is_behind_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_check, "WINDOW_MS", 300)
+
+    async def test() -> None:
+        async with nodes("n1") as [node]:
+            assert node.coordination.clock.offset_ms() == 0
+            await node.start(may_lead=False)  # or it would fence the other ones
+            fast, slow = NodeRecord("", "n2", 90, ""), NodeRecord("", "n3", 91, "")
+            for ahead_ms in (-5_000, 7_000, 90_000, -40_000, 2_000):  # also a clock that is not followed
+                write_clock(node.store, slow, system_ms() - 60_000)
+                write_clock(node.store, fast, system_ms() + ahead_ms)
+                await clock_offset(node, max(0, ahead_ms))
+
+    run(test())
+
+
+async def clock_offset(node: Node, offset_ms: int) -> None:
+    """Wait until the node says that the fastest clock is so far ahead."""
+    async with asyncio.timeout(40):
+        while not -1_000 < node.coordination.clock.offset_ms() - offset_ms <= 1:  # noqa: ASYNC110 - of a thread
+            await asyncio.sleep(0.02)
+
+
+def test_the_offset_of_a_clock_is_the_highest_reading_of_a_while() -> None:
+    window_ms, record = clock_check.WINDOW_MS, NodeRecord("", "n2", 90, "")
+    clock = clock_check.ClusterClock()
+    readings = []
+    for at, offset_ms in ((0.1, -40), (0.2, 30), (0.3, 12), (1.1, 10), (1.2, 11), (2.2, 5), (3.3, -3), (4.4, -3)):
+        clock.note([replace(record, system_ms=10**12 + offset_ms)], 10**12, round(at * window_ms))
+        readings.append(clock.offset_ms())
+    assert readings == [0, 30, 30, 30, 30, 11, 5, 0]

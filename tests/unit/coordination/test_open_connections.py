@@ -12,9 +12,10 @@ from tests.support.seeds import seed
 
 
 def test_the_last_beat_counts() -> None:
-    beats = [Beat(1), Beat(1 << 40, 10_000, 1 << 40, 3)]
+    beats = [Beat(1), Beat(1 << 40, 10_000, 1 << 40, 3, 1 << 33)]
     assert last_of(b"".join(map(packed, beats))) == beats[-1]
-    assert packed(Beat(1, 2, 3, 4)) == bytes.fromhex("0000000000000001 00000002 0000000000000003 0000000000000004")
+    beat = "0000000000000001 00000002 0000000000000003 0000000000000004 0000000000000005"
+    assert packed(Beat(1, 2, 3, 4, 5)) == bytes.fromhex(beat)
     assert len(packed(beats[0])) == BEAT_BYTES
 
 

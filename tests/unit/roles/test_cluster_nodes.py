@@ -11,9 +11,9 @@ import pytest
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import RetryLater
-from columnar.model.node_messages import KillServer
+from columnar.model.node_messages import DescribeServers, KillServer
 from columnar.model.owner import Incarnation
-from columnar.roles.cluster_nodes import ClusterNodes
+from columnar.roles.cluster_nodes import ClusterNodes, LeaderParts
 
 N1, N2, S2 = Incarnation("n1", 1), Incarnation("n2", 2), Incarnation("n2-s1", 3)
 
@@ -50,7 +50,7 @@ def _fenced(links: Links) -> list[Incarnation]:
     fenced: list[Incarnation] = []
 
     async def main() -> None:
-        nodes = ClusterNodes(Mock(), N1, cast(Any, links), fenced.append, Mock())
+        nodes = ClusterNodes(Mock(), N1, cast(Any, links), LeaderParts(fenced.append, Mock(), tuple))
         nodes.add_server(S2, N2)
         if links.ends_node:
             links.at_relink = lambda: nodes.remove_server(S2)
@@ -86,3 +86,23 @@ def test_a_node_that_takes_no_requests_over_an_open_link_is_fenced() -> None:
 @pytest.mark.parametrize("failure", [TimeoutError(), RetryLater("it stops")])
 def test_a_node_that_does_not_end_its_server_is_fenced(failure: Exception) -> None:
     assert _fenced(Links(failure)) == [N2]
+
+
+@pytest.mark.parametrize(
+    ("delays", "said"),
+    [((), ""), (("n2.17 is not fenced yet", "the log of s3.4 is held back"), "n2.17 is not fenced yet")],
+)
+def test_every_node_hears_what_the_leader_waits_for(delays: tuple[str, ...], said: str) -> None:
+    async def main() -> None:
+        links, own, state = Links(NotSent()), Mock(), Mock()
+        own.describe_servers.return_value = ()
+        state.desired.operator_settings.until_restart = frozenset()
+        nodes = ClusterNodes(own, N1, cast(Any, links), LeaderParts(Mock(), state, lambda: delays))
+        nodes.zone_of = {N1: "", N2: ""}
+        nodes.poll_facts()
+        await nodes._background.ended()
+        assert links.requests == [(N2, DescribeServers(delay=said))]
+        own.describe_servers.assert_called_with(DescribeServers(delay=said))
+        await nodes.close()
+
+    asyncio.run(main())

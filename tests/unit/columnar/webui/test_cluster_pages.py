@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html import unescape
 from itertools import pairwise
@@ -17,10 +17,13 @@ from columnar.model.cluster_status_records import RegionStatus
 from columnar.model.flow_status import FlowStatus, TriggerStatus
 from columnar.model.histogram import Histogram
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, SlowRequest, by_label, single
+from columnar.model.node_messages import NamedFacts, ServerFacts
 from columnar.model.region_info import RegionInfo
 from columnar.storage.watched_folder import Room
 from columnar.webui.cluster_pages import COLOURS, cluster_pages, legend_of, strip_of
 from columnar.webui.cluster_status import PageStatus
+from columnar.webui.families import of_node
+from columnar.webui.node_status import LeaderStatus, LeaseStatus, NodeStatus
 from columnar.webui.pages import REGIONS_PER_PAGE
 from tests.support.operated_cluster import OperatedCluster, table_infos
 
@@ -28,12 +31,22 @@ T = TypeVar("T")
 BOUND_BYTES = 300_000
 
 
+def node_families() -> Iterator[Family]:
+    leader, lease = LeaderStatus("here:9096", 41, is_own=True), LeaseStatus(1.25, 0.5)
+    servers = (NamedFacts("n1-s1", ServerFacts(pid=7)),)
+    return of_node(
+        NodeStatus("9.9", "h:9090", "/d", 75.0, "n1.1", leader, lease, servers, 1, obstacles=("it is drained",))
+    )
+
+
 class Visit:
     """Pages of a planned cluster."""
 
     def __init__(self, cluster: OperatedCluster) -> None:
         self.cluster = cluster
-        self._client = Client(cluster_pages(self._ask, cluster.control.reports, self._status, self, "here"))
+        self._client = Client(
+            cluster_pages(self._ask, cluster.control.reports, self._status, self, "here", node=node_families)
+        )
 
     def _ask(self, question: Callable[[], T], /) -> T:
         return question()
@@ -254,6 +267,12 @@ def test_metrics_and_health(visit: Visit) -> None:
         'columnar_forwarded_total{method="get",server="s3"} 7.0',
         'columnar_forwarded_total{method="put",server="s1"} 1.0',
         'columnar_request_seconds_bucket{le="+Inf",method="get",server="s1"} 0.0',
+        "columnar_node_ready 0.0",
+        "columnar_node_leads 1.0",
+        "columnar_leader_epoch 41.0",
+        "columnar_lease_holds 1.0",
+        "columnar_lease_left_seconds 1.25",
+        "columnar_clock_offset_seconds 0.5",
     ):
         assert line in text, line
     names = re.findall(r"^# TYPE (\S+) ", text, flags=re.M)

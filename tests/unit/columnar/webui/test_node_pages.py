@@ -1,0 +1,61 @@
+"""The pages of a node that does not lead: readiness, health, metrics."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from werkzeug.test import Client
+
+from columnar.model.node_messages import NamedFacts, ServerFacts
+from columnar.webui.families import of_node
+from columnar.webui.node_pages import NodePages
+from columnar.webui.node_status import LeaderStatus, LeaseStatus, NodeStatus
+from columnar.webui.pages import environment
+
+SERVERS = (NamedFacts("n2-s1", ServerFacts(pid=7, connections=3)), NamedFacts("n2-s2", ServerFacts()))
+LEADER = LeaderStatus("h1:9096", 41, "http://h1:9095/")
+WELL = NodeStatus("9.9", "h:9090", "/srv/data", 75.0, "n2.4", LEADER, LeaseStatus(1.25, 0.5), SERVERS, 1)
+
+
+def visit(status: NodeStatus, path: str, code: int = 200) -> str:
+    answer = Client(NodePages(lambda: status, environment(), "here", None)).get(path)
+    assert answer.status_code == code
+    return answer.get_data(as_text=True)
+
+
+def test_a_node_shows_its_lease_its_leader_and_its_clock() -> None:
+    text = visit(WELL, "/metrics")
+    for line in (
+        "columnar_node_ready 1.0",
+        "columnar_node_leads 0.0",
+        "columnar_leader_epoch 41.0",
+        "columnar_lease_holds 1.0",
+        "columnar_lease_left_seconds 1.25",
+        "columnar_clock_offset_seconds 0.5",
+        'columnar_server_up{server="n2-s1"} 1.0',
+        'columnar_server_up{server="n2-s2"} 0.0',
+        'columnar_connections{server="n2-s1"} 3.0',
+    ):
+        assert f"{line}\n" in text, line
+    names = re.findall(r"^# HELP (\S+) ", text, flags=re.M)
+    assert len(names) == len(set(names)), "Prometheus refuses a page that names a family twice"
+
+
+def test_a_node_without_its_lease_is_not_ready_and_says_so_in_one_line() -> None:
+    status = replace(WELL, lease=LeaseStatus(-3.0, 0.0), obstacles=("the lease does not hold", "no node leads"))
+    text = visit(status, "/metrics")
+    for line in ("columnar_node_ready 0.0", "columnar_lease_holds 0.0", "columnar_lease_left_seconds 0.0"):
+        assert f"{line}\n" in text, line
+    assert visit(status, "/ready", 503) == "not ready: the lease does not hold\n"
+    page = visit(status, "/")
+    assert "the lease does not hold" in page
+    assert "no node leads" in page, "the page has every reason"
+    assert visit(WELL, "/ready") == "ready\n"
+
+
+def test_the_families_of_a_node_have_no_labels_and_the_only_node_has_no_lease() -> None:
+    assert {family.labels for family in of_node(WELL)} == {()}
+    only = {family.name for family in of_node(replace(WELL, lease=None))}
+    assert only == {"columnar_node_ready", "columnar_node_leads", "columnar_leader_epoch"}
+    assert "of the lease left" not in visit(replace(WELL, lease=None), "/")
