@@ -42,6 +42,7 @@ FAULTS_OF_LEASES = {
     "generation kept": "the next owner opens the folder in which a server may write on that ended by time",
     "linked logs": "a folder that is taken over has the log of the one before, not a copy",
     "log in place": "the log of a server that ended by time keeps its name, by which its process removes segments",
+    "bound relinked": "a server whose link ended amid a split or merge links again before it is ended",
     "lease unchecked": "answers leave a process after the end of its lease",
 }
 FAULTS |= FAULTS_OF_LEASES

@@ -21,6 +21,8 @@ from tests.simulation.server import Server
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+OUTLIVES_US = 1_000 * MS  # until a bound server that lives is fenced
+
 
 class LeadingMaster(Master):
     def __init__(self, world: World) -> None:
@@ -73,6 +75,24 @@ class LeadingMaster(Master):
             self._see(server.me)
             regions = set(self.catalogue.regions)
             self.post(server.process, lambda: server.settle(self, regions))
+            self.region_changes.linked_again(server)
+
+    def reset_link(self, server: Server) -> None:
+        """End the link of a server that lives: it links again, or is fenced if it carries out a change."""
+        if server.master is not self:
+            return
+        is_bound = self.region_changes.is_carried_by(server)
+        server.leader_ended(self)
+        self.world.seen["links reset amid a change" if is_bound else "links reset"] += 1
+        if is_bound:
+            self._agenda.later(self.process, OUTLIVES_US, lambda: self._unlinked(server))
+        if not is_bound or self.world.has("bound relinked"):
+            delay_us = self._agenda.drawn(1 * MS, 200 * MS)
+            self._agenda.later(server.process, delay_us, lambda: server.link_again(self))
+
+    def _unlinked(self, server: Server) -> None:
+        if server.me in self._records:
+            self.event("silent", server.me, "its link ended amid a change")
 
     def _is_known(self, server: Server) -> None:
         self._awaited.pop(server.me, None)

@@ -233,6 +233,9 @@ class Master:
     def linked(self, server: Server) -> None:
         raise AssertionError("servers of one machine follow their parent")
 
+    def reset_link(self, server: Server) -> None:
+        raise AssertionError("a server of one machine ends with its link")
+
     # --- the catalogue -------------------------------------------------------------------------------
 
     def _write(self, write: Write) -> None:

@@ -17,7 +17,7 @@ from columnar.errors import IllegalArgument
 from columnar.master.instructions import Merge, Split
 from columnar.master.placement_records import Phase
 from columnar.master.replacements import Plan, merge_plan, split_plan
-from columnar.model.owner import first_owner
+from columnar.model.owner import Incarnation, first_owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange
 from columnar.model.route import ChangeRoutes, route_to
@@ -43,6 +43,7 @@ class RegionChanges:
         self._is_committing = False
         self._ended: Callable[[], None] | None = None  # waits for the end of a commit
         self._unsure: list[RegionChange] = []
+        self._unsent: dict[Incarnation, list[Callable[[], None]]] = {}  # requests to servers without a link
 
     def begin(self, instruction: Split | Merge) -> None:
         self._waiting.append(instruction)
@@ -110,6 +111,9 @@ class RegionChanges:
     def _ask(self, what: Callable[[Changing], None], carrier: Server | None = None) -> None:
         target = carrier or self._carrier
         assert target is not None, "it was begun"
+        if target.master is None:  # it has lost its link, and nothing is sent before the next one
+            self._unsent.setdefault(target.me, []).append(lambda: self._ask(what, target))
+            return
 
         def came() -> None:
             if target.master is self._master:  # else this link has ended
@@ -129,8 +133,17 @@ class RegionChanges:
 
         return answered
 
+    def linked_again(self, server: Server) -> None:
+        for send in self._unsent.pop(server.me, ()):
+            send()
+
+    def is_carried_by(self, server: Server) -> bool:
+        """Return whether the server carries out a split or merge."""
+        return self._carrier is server
+
     def server_ended(self, server: Server) -> None:
         """Handle a reaped server: its requests are not answered any more, and its regions leave the queue."""
+        self._unsent.pop(server.me, None)
         places = self._master.state.current.places
         for instruction in list(self._waiting):
             regions = (instruction.region,) if isinstance(instruction, Split) else instruction.regions

@@ -82,8 +82,14 @@ class Server:
     def leader_ended(self, master: Master) -> None:
         """End the work of a leader whose link has ended."""
         if self._master is master:
-            self._master = None
+            self._master = self._greeted = None
             self.changing.leader_ended(master.leader)
+
+    def link_again(self, master: Master) -> None:
+        """Link again to a leader that was followed, unless a newer one is."""
+        if self._master is None and not master.process.is_dead and master.leader >= self.owning.hosting.leader:
+            self._master = master
+            self.to_master(lambda master: master.linked(self))
 
     def follow(self, master: Master) -> None:
         """Link to a newer leader, which then publishes its tables and asks for the regions."""

@@ -54,7 +54,10 @@ def test_every_kind_of_upheaval_of_machines_happens() -> None:
         world = World(number, settings)
         world.run(SECONDS)
         seen += world.seen
-    assert all(seen[what] > 20 for what in ("zombies", "folders taken over", "regions resumed", "messages withheld"))
+    assert all(
+        seen[what] > 20
+        for what in ("zombies", "folders taken over", "regions resumed", "messages withheld", "links reset")
+    )
     assert all(seen[what] > 2 for what in ("changes called off", "commits found", "commits not found")), seen
 
 

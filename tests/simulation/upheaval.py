@@ -105,6 +105,15 @@ class Upheaval:
             self._world.trace(process, "is cut off")
             self._world.coordination.hears_nothing[process] = until_us
 
+    def reset(self) -> None:
+        """Reset the links of some servers to the leader, or of all; all processes live."""
+        master, one = self._world.master, self._server()
+        if master is not None and one is not None:
+            servers = list(self._world.servers.values()) if self._rng.random() < 0.5 else [one]
+            for server in servers:
+                self._world.trace(server.process, "loses its link to the leader")
+                master.reset_link(server)
+
     def everything_dies(self) -> None:
         self._world.everything_dies(is_power_cut=False)
 

@@ -47,7 +47,15 @@ CHANCES = {
 }
 FAULTS = {"fsync": 0.004, "catalogue": 0.02, "unopened": 0.02, "pause": 0.05}  # a pause that is called off
 
-OF_MACHINES = {"kill": 0.6, "stop": 1.2, "lead": 0.6, "lead_and_kill": 0.4, "cut": 0.8, "stray_append": 0.0}
+OF_MACHINES = {
+    "kill": 0.6,
+    "stop": 1.2,
+    "lead": 0.6,
+    "lead_and_kill": 0.4,
+    "cut": 0.8,
+    "reset": 0.8,
+    "stray_append": 0.0,
+}
 FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that find it soon
     "answers unchecked": {"ask": 30.0},
     "no complete": {"kill": 3.0, "power_cut": 3.0, "ask": 9.0},
@@ -65,6 +73,7 @@ FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that 
     "log in place": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
     "generation kept": {"stop": 3.0, "cut": 3.0, "ask": 12.0},
     "linked logs": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
+    "bound relinked": {"reset": 12.0, "change": 20.0},
     "holdings unasked": {"lead": 6.0, "ask": 20.0},
     "late leader obeyed": {"old_leader": 3.0},
 }
