@@ -135,25 +135,25 @@ class ClusterNodes:
             self._leader.fence_node(node)
 
     async def _have_killed(self, node: Incarnation, message: KillServer) -> bool:
-        """Send ``message`` over this or the next link of the node; return whether that is done, or the node has ended.
+        """Send ``message`` over this or the next link of the node; return whether it is done, or the server has ended.
 
         A kill may be repeated: the number of a server is given once.
         """
         server = message.server
-        while True:
+        while server in self.node_of:  # else its end was reported, and its node may have other servers that live
             try:
                 await asyncio.wait_for(self._links.request_server(node, message), KILL_S)
                 return True
             except (NotSent, LinkBroke) as lost:
                 is_behind = isinstance(lost, NotSent) and self._links.is_linked(node)
-                if is_behind or not await self._links.relinked(node, RELINK_S):
-                    if node not in self._servers:
-                        return True
+                if (is_behind or not await self._links.relinked(node, RELINK_S)) and server in self.node_of:
                     _log.warning("node %s cannot be reached to end server %s: the node is fenced", node, server)
                     return False
             except (TimeoutError, ColumnarError) as error:
-                _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
-                return False
+                if server in self.node_of:
+                    _log.error("node %s does not end server %s (%s): the node is fenced", node, server, _text(error))
+                    return False
+        return True
 
     async def stop_server(self, server: Incarnation) -> None:
         """Stop the server in order; return when it has ended.  Raises RetryLater if its node cannot be reached."""

@@ -50,14 +50,18 @@ class _Member:
     is_bound: bool = False
 
     async def relinked(self, within_s: float | None = None) -> bool:
-        """Wait until there is a link, or the member has ended; return whether there is a link."""
+        """Wait until there is a link, or the member has ended; return whether it has linked, and lives.
+
+        The new link may have ended meanwhile, before this task ran.
+        """
         linking: asyncio.Future[Any] = asyncio.ensure_future(self.linked.wait())
         either: list[asyncio.Future[Any]] = [self.ended, linking]
         try:
             await asyncio.wait(either, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            has_linked = linking.done()
             linking.cancel()
-        return self.linked.is_set() and not self.ended.done()
+        return has_linked and not self.ended.done()
 
 
 class MemberEvents(Protocol):
@@ -201,7 +205,7 @@ class MemberLinks:
         return await found.link.send_request(message)
 
     async def relinked(self, member: Incarnation, within_s: float | None = None) -> bool:
-        """Wait until the member has a link, or has ended, ``within_s`` at most; return whether it has one."""
+        """Wait until the member has a link, or has ended, ``within_s`` at most; return whether it has linked."""
         found = self._members.get(member)
         return found is not None and await found.relinked(within_s)
 

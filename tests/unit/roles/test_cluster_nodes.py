@@ -15,7 +15,7 @@ from columnar.model.node_messages import DescribeServers, KillServer
 from columnar.model.owner import Incarnation
 from columnar.roles.cluster_nodes import ClusterNodes, LeaderParts
 
-N1, N2, S2 = Incarnation("n1", 1), Incarnation("n2", 2), Incarnation("n2-s1", 3)
+N1, N2, S2, S3 = Incarnation("n1", 1), Incarnation("n2", 2), Incarnation("n2-s1", 3), Incarnation("n2-s2", 4)
 
 
 class Links:
@@ -27,6 +27,7 @@ class Links:
         self.outcomes = list(outcomes)
         self.relinks = relinks
         self.ends_node = ends_node  # while its link is awaited
+        self.at_request: Callable[[], None] = lambda: None
         self.linked = is_linked
         self.requests: list[Any] = []
         self.at_relink: Callable[[], None] = lambda: None
@@ -36,6 +37,7 @@ class Links:
 
     async def request_server(self, node: Incarnation, message: Any) -> None:
         self.requests.append((node, message))
+        self.at_request()
         outcome = self.outcomes.pop(0)
         if outcome is not None:
             raise outcome
@@ -45,13 +47,19 @@ class Links:
         return self.relinks
 
 
-def _fenced(links: Links) -> list[Incarnation]:
-    """Have the server of the other node killed; return the nodes that were fenced for it."""
+def _fenced(links: Links, *others: Incarnation, ends_early: bool = False) -> list[Incarnation]:
+    """Have the server of the other node killed; return the nodes that were fenced for it.
+
+    ``others``: more servers of that node.  ``ends_early``: the server ends while it is to be killed.
+    """
     fenced: list[Incarnation] = []
 
     async def main() -> None:
         nodes = ClusterNodes(Mock(), N1, cast(Any, links), LeaderParts(fenced.append, Mock(), tuple))
-        nodes.add_server(S2, N2)
+        for server in (S2, *others):
+            nodes.add_server(server, N2)
+        if ends_early:
+            links.at_request = lambda: nodes.remove_server(S2)
         if links.ends_node:
             links.at_relink = lambda: nodes.remove_server(S2)
         await nodes.kill(S2, "its link ended amid a change")
@@ -77,6 +85,12 @@ def test_a_node_that_does_not_link_again_is_fenced() -> None:
 
 def test_a_node_that_ends_meanwhile_is_not_fenced() -> None:
     assert _fenced(Links(LinkBroke(), relinks=False, ends_node=True)) == []
+
+
+@pytest.mark.parametrize("failure", [LinkBroke(), NotSent(), TimeoutError()])
+def test_a_node_is_not_fenced_for_a_server_that_has_ended(failure: Exception) -> None:
+    """Its other servers live, and serve."""
+    assert _fenced(Links(failure, relinks=False), S3, ends_early=True) == []
 
 
 def test_a_node_that_takes_no_requests_over_an_open_link_is_fenced() -> None:

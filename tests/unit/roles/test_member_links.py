@@ -92,6 +92,21 @@ def test_a_server_that_links_again_is_greeted_and_not_fenced(monkeypatch: pytest
     _in_loop(main)
 
 
+def test_a_server_whose_next_link_is_lost_at_once_may_link_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member_links, "RELINK_S", 60.0)
+
+    async def main(leader: Leader) -> None:
+        leader.dial().end("the connection ended")
+        await _settle()
+        leader.dial().end("the connection ended again")
+        await _settle()
+        assert (leader.dial().why, leader.events) == ("", [("linked", S1)] * 2)
+        await leader.links._background.ended()
+        assert leader.events == [("linked", S1)] * 3
+
+    _in_loop(main)
+
+
 def test_a_server_that_does_not_link_again_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member_links, "RELINK_S", 0.01)
 
