@@ -76,6 +76,8 @@ class SnapshotAdministration:
                 ) from error
             with lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+                if not os.path.exists(lock.name):  # a new leader has removed it before it was locked
+                    raise HostError(f"the server's folder {folder.path} is gone: another node leads now; begin again")
                 yield folder
         finally:
             self._connection.call("columnarStageRelease", folder.token)

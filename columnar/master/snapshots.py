@@ -5,10 +5,13 @@ snapshot costs as much disk as the table changes afterwards.  Change log and cur
 restored table begin a log of their own.
 
 Each change is wholly done or wholly undone after a crash:
-    take      is made under ``NAME.taking`` and renamed last, acknowledged when the name is on disk
+    take      is made under ``NAME.TOKEN.taking`` and renamed last, acknowledged when the name is on disk
     clone     its regions are in the catalogue as dropped, until one write of the catalogue gives them to the table
     restore   as a clone; the same write drops the regions that the table had
     delete    renames to ``NAME.deleting`` first, and removes files when that is on disk
+
+A thread of an earlier leader may still be at work on a snapshot that its leader began to take.  It knows only the name
+with its own TOKEN, and what is half done is renamed before it is removed: nothing that lacks a file gets the name NAME.
 
 Owned by the loop; all work on files runs in threads.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -44,6 +48,7 @@ from columnar.storage.data_folder import SNAPSHOTS, STAGING
 from columnar.storage.durable_files import make_lasting_within, rename_durably
 from columnar.storage.file_copies import (
     check_file,
+    dispose_tree,
     link_folder,
     remove_tree,
 )
@@ -82,8 +87,10 @@ class Snapshots:
         self.staged.staging.sweep(0.0)
         if os.path.isdir(self._folder):
             for name in os.listdir(self._folder):
-                if name.endswith((_TAKING, _DELETING)):
-                    remove_tree(os.path.join(self._folder, name))
+                if name.endswith(_TAKING):
+                    dispose_tree(os.path.join(self._folder, name), _DELETING)
+                elif name.endswith(_DELETING):
+                    remove_tree(os.path.join(self._folder, name), missing_ok=True)
 
     # --- take, list, delete ------------------------------------------------------------------------
 
@@ -95,21 +102,20 @@ class Snapshots:
         with self._using(name):
             if await self._threads.run_in_thread(partial(os.path.exists, self._path(name))):
                 raise SnapshotExists(f"snapshot {name} exists already; delete it first, or choose another name")
-            work = self._path(name) + _TAKING
+            work = f"{self._path(name)}.{secrets.token_hex(4)}{_TAKING}"
             try:
                 await self._threads.run_in_thread(lambda: self._begun(work))
                 manifest = await self._copies.copy_table(name, table, work)
                 manifest = await self._threads.run_in_thread(lambda: self._copies.finish_copies(manifest, work))
                 await self._threads.run_in_thread(lambda: rename_durably(work, self._path(name)))
             finally:
-                await self._threads.run_in_thread(lambda: remove_tree(work, missing_ok=True), tidying=True)
+                await self._threads.run_in_thread(lambda: dispose_tree(work, _DELETING), tidying=True)
         _log.info("snapshot %s of %s: %d bytes", name, manifest.table.name, manifest.size_bytes)
         return manifest
 
     def _begun(self, work: str) -> None:
-        """Make ``work`` an empty folder, even if an earlier attempt left files in it."""
+        """Make the empty folder ``work``."""
         make_lasting_within(self._folder)
-        remove_tree(work, missing_ok=True)
         os.mkdir(work)
 
     async def all(self) -> list[SnapshotManifest]:

@@ -20,7 +20,8 @@ from typing import IO, Final
 
 from columnar.errors import CallerError, RetryLater
 from columnar.limits import STAGED_FOLDERS
-from columnar.storage.file_copies import remove_tree
+from columnar.storage.file_copies import dispose_tree, remove_tree
+from columnar.storage.region_entries import DELETED
 
 GRACE_S: Final = 60.0
 LOCK: Final = "LOCK"
@@ -84,10 +85,11 @@ class Staging:
             try:
                 if time.time() - os.path.getmtime(os.path.join(self._folder, token)) < grace_s:
                     continue
-                with open(lock, "ab") as lock_file:
+                with open(lock, "r+b") as lock_file:
                     fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except FileNotFoundError:
-                pass  # an earlier removal was interrupted
+                    # Renamed while it is locked: a command that locks it next finds it whole or not at all.
+                    dispose_tree(os.path.join(self._folder, token), DELETED)
+            except FileNotFoundError:  # an earlier removal was interrupted
+                remove_tree(os.path.join(self._folder, token), missing_ok=True)
             except OSError:
                 continue  # its command lives
-            remove_tree(os.path.join(self._folder, token), missing_ok=True)

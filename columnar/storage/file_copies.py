@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
+import sys
 from typing import Final
 
 from columnar.errors import DamagedData
@@ -23,10 +25,39 @@ _BOUND: Final = "SYNCED"  # the bound of the synced part (``synced_bound``): it 
 
 
 def remove_tree(path: str, *, missing_ok: bool = False) -> None:
-    """Remove a folder with its contents; with ``missing_ok`` removes what it can and ignores errors."""
+    """Remove a folder with its contents; with ``missing_ok`` removes what it can and ignores errors.
+
+    A file that is gone already is no error: a thread of an earlier leader may be removing the same folder.
+    """
     from shutil import rmtree  # it loads three compression libraries: 0.6 MB
 
-    rmtree(path, ignore_errors=missing_ok)
+    if missing_ok:
+        rmtree(path, ignore_errors=True)
+    elif sys.version_info >= (3, 12):
+        rmtree(path, onexc=lambda _call, _path, error: _raise_unless_gone(error))
+    else:
+        rmtree(path, onerror=lambda _call, _path, found: _raise_unless_gone(found[1]))
+
+
+def _raise_unless_gone(error: BaseException) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def dispose_tree(path: str, ending: str) -> None:
+    """Remove a folder, if it exists, after a rename to a name of its own with ``ending``.
+
+    Errors of the removal are ignored.  Another process, or a thread whose caller has given up, may be about to rename
+    the folder to the name by which it counts as complete: then that folder is whole, or the rename fails, but it never
+    lacks what was removed already.
+    Raises OSError.
+    """
+    doomed = f"{path}.{secrets.token_hex(4)}{ending}"
+    try:
+        os.rename(path, doomed)
+    except FileNotFoundError:
+        return
+    remove_tree(doomed, missing_ok=True)
 
 
 def copy_contents(source: str, target: str) -> None:

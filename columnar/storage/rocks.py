@@ -220,7 +220,7 @@ class RocksEngine:
                 remove_tree(doomed)  # left by a crash during the removal below
             for half in (path + HALF, path + HALF_CHECKPOINT):  # left by a crash while it was copied
                 remove_tree(half, missing_ok=True)
-            if os.path.exists(path):
+            with suppress(FileNotFoundError):  # a thread of an earlier leader may be removing it, too
                 os.rename(path, doomed)
                 remove_tree(doomed)
             forget_opened(path)

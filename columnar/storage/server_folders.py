@@ -104,7 +104,8 @@ def incarnations(data: str) -> list[str]:
     try:
         names = sorted(os.listdir(root))
         for name in [name for name in names if name.endswith(_GONE)]:
-            _remove(os.path.join(root, name))
+            with suppress(FileNotFoundError):  # an earlier leader's thread removes it, too
+                _remove(os.path.join(root, name))
     except FileNotFoundError:
         return []
     except OSError as error:

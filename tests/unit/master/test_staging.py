@@ -11,6 +11,7 @@ import pytest
 from columnar.errors import CallerError, RetryLater
 from columnar.limits import STAGED_FOLDERS
 from columnar.master.staging import LOCK, Staging
+from columnar.storage import file_copies
 
 
 def grown_old(folder: str) -> None:
@@ -35,6 +36,18 @@ def test_a_folder_lives_as_long_as_its_command(tmp_path: Path) -> None:
     assert not os.path.exists(folder)
     with pytest.raises(CallerError, match="begin again"):
         staging.known(token)
+
+
+def test_a_folder_that_is_removed_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backup that locks the folder of a leader that has ended must not copy what a new leader has left of it."""
+    staging = Staging(str(tmp_path / "staging"))
+    token = staging.make()
+    folder = staging.hand_out(token)
+    found: list[bool] = []
+    monkeypatch.setattr(file_copies, "remove_tree", lambda _path, **_how: found.append(os.path.exists(folder)))
+    monkeypatch.setattr("columnar.master.staging.remove_tree", file_copies.remove_tree)
+    staging.sweep(0.0)
+    assert found == [False]
 
 
 def test_only_tokens_name_folders(tmp_path: Path) -> None:

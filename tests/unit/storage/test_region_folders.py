@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,29 @@ def test_no_region_is_made_where_the_folder_of_all_was_moved_away(tmp_path: Path
     assert folders.is_untouched("one")
     folders.destroy("one")
     assert not folders.has("one")
+
+
+@pytest.mark.parametrize("which", ["rename", "unlink", "rmdir"])
+def test_a_region_that_an_earlier_leader_is_removing_too_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """A new leader removes what a drop has left, while a thread of the earlier leader still works on that drop."""
+    folders = RegionFolders(str(tmp_path), RocksEngine(cache_bytes=1 << 20))
+    folders.make(["one"])
+    for name in ("1.sst", "2.sst"):
+        (tmp_path / "one" / name).touch()
+    call, calls = getattr(os, which), []
+
+    def done_by_another(*args: Any, **kwargs: Any) -> None:
+        calls.append(args)
+        call(*args, **kwargs)
+        call(*args, **kwargs)  # what this process finds then
+
+    monkeypatch.setattr(os, which, done_by_another)
+    folders.destroy("one")
+    folders.destroy("one")  # a rename by another process leaves it the removal, too
+    assert calls
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
