@@ -189,9 +189,15 @@ class OpeningQueue:
         return self.ownership_at(info.encoded, self._state.epoch_of(info.region_id))
 
     async def prepare(self, table: Table, infos: list[RegionInfo]) -> None:
-        """Make the stores of regions that will soon be served: making a store costs some 40 ms, opening it 6."""
+        """Make the stores of regions that will soon be served: making a store costs some 40 ms, opening it 6.
+
+        A folder that is gone, or in which a store was made, is left alone: the caller may have ended meanwhile, so that
+        the regions may have been dropped, or may have owners that serve them.
+        """
         for info in infos:
             path = self._folders.path(info.encoded)
+            if not self.engine.is_untouched(path):
+                continue
             self.engine.open_store(path, spaces_of(table), options_of_spaces(table)).close()
             await asyncio.sleep(PREPARE_PAUSE_S)
 

@@ -295,3 +295,15 @@ async def test_a_region_that_is_closed_within_a_call_is_written_later_in_it(hous
     await answer_of(house.operations.writes.write_each(CTX, asked, lambda last: last))
     assert regions[0].writes == 1
     assert [value for _, value, _ in house.row(b"b")] == [b"b"]
+
+
+@housed()
+async def test_only_stores_that_were_never_made_are_prepared(house: Opening) -> None:
+    """The regions may have owners meanwhile: a leader that was replaced waits for no such work."""
+    await house.want(b"b")
+    house.opened.clear()
+    await house.server.openings.prepare(TABLE, [house.info(row) for row in (b"a", b"b", b"c")])
+    assert len(house.opened) == 2
+    assert not house.server.folders.is_untouched(house.info(b"a").encoded)
+    await house.server.openings.prepare(TABLE, [house.info(b"a")])
+    assert len(house.opened) == 2
