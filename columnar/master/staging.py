@@ -71,10 +71,15 @@ class Staging:
         return path
 
     def remove_staged(self, token: str) -> None:
+        """Remove the folder.
+
+        It is gone at once, because its regions may be on their way into a table whose command has given up: the table
+        must get all of a region or nothing.
+        """
         lock_file = self._lock_files.pop(token, None)
         if lock_file is not None:
             lock_file.close()
-        remove_tree(self.path(token), missing_ok=True)
+        dispose_tree(self.path(token), DELETED)
 
     def sweep(self, grace_s: float = GRACE_S) -> None:
         """Remove the folders of dead commands, except folders younger than ``grace_s``."""

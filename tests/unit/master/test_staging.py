@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,15 +39,18 @@ def test_a_folder_lives_as_long_as_its_command(tmp_path: Path) -> None:
         staging.known(token)
 
 
-def test_a_folder_that_is_removed_is_gone_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backup that locks the folder of a leader that has ended must not copy what a new leader has left of it."""
+@pytest.mark.parametrize("remove", [lambda staging, _: staging.sweep(0.0), Staging.remove_staged])
+def test_a_folder_that_is_removed_is_gone_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remove: Callable[[Staging, str], None]
+) -> None:
+    """A backup must not copy, nor a table get, what the removal has left of the folder so far."""
     staging = Staging(str(tmp_path / "staging"))
     token = staging.make()
     folder = staging.hand_out(token)
     found: list[bool] = []
     monkeypatch.setattr(file_copies, "remove_tree", lambda _path, **_how: found.append(os.path.exists(folder)))
     monkeypatch.setattr("columnar.master.staging.remove_tree", file_copies.remove_tree)
-    staging.sweep(0.0)
+    remove(staging, token)
     assert found == [False]
 
 
