@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.support.attack.browsing import watched
 from tests.support.attack.campaign import FIXED, LEAVING, SECRET, Campaign
 from tests.support.attack.payloads import families, payloads
+from tests.support.deep import spread
 from tests.support.wiki_scene import SCRIPTED
 from wikka_port.handlers import POSTABLE
 
@@ -25,7 +27,8 @@ def test_the_corpus_is_large_and_each_payload_is_one() -> None:
 
 @pytest.mark.timeout(300)  # half a minute alone
 def test_nothing_runs_and_nothing_is_refused_in_any_place_and_any_field(browser: Any) -> None:
-    campaign = Campaign(browser, each=1, share=8, names=1, fills=1)
+    some = partial(spread, "pages of the attack corpus", one_in=3)
+    campaign = Campaign(browser, each=1, share=8, names=1, fills=1, some=some)
     campaign.run()
     assert not campaign.findings, "\n".join(campaign.findings[:40])
     assert campaign.looks > 100

@@ -68,7 +68,8 @@ class Campaign:
     """A run of the attack corpus against a wiki.
 
     ``each`` is the number of places of a text for each payload; every ``share``-th payload names a page; ``names`` is
-    the number of pages for each handler and role, ``fills`` the number of fillings of each form.
+    the number of pages for each handler and role, ``fills`` the number of fillings of each form.  ``some`` chooses the
+    pages of texts, and the addresses with parameters, that are looked at.
     """
 
     browser: Any
@@ -77,6 +78,7 @@ class Campaign:
     names: int
     fills: int
     options: dict[str, Any] = field(default_factory=dict)  # of the browser's contexts
+    some: Callable[[Sequence[str]], Sequence[str]] = lambda addresses: addresses
     findings: list[str] = field(default_factory=list)
     looks: int = 0
     typed: set[tuple[str, str]] = field(default_factory=set)  # handler and field
@@ -87,7 +89,7 @@ class Campaign:
         with noting() as noted:
             scene = Scene(now=time.time())
             found = {role: forms(scene, role) for role in ROLES}
-            pages = store_texts(scene, self.each)
+            pages = self.some(store_texts(scene, self.each))
             with running_wiki(scene.wiki) as server:
                 with watched(self.browser, server.url, **self.options) as page:
                     self.tell(f"{len(pages)} pages of texts")
@@ -107,7 +109,7 @@ class Campaign:
     def _paths(self, role: str, names: Sequence[str], noted: Noted) -> list[str]:
         """Return the addresses for a role; in the short form each address is for one role."""
         turn, brief = ROLES.index(role), self.fills == 1
-        shown = [*lists(), *parameters(noted)[:: 4 if brief else 1]] if turn == 0 or not brief else []
+        shown = [*lists(), *self.some(parameters(noted))] if turn == 0 or not brief else []
         return shown + (handled(names, self.names, turn) if turn == 2 or not brief else [])
 
     def _sendable(self, found: Sequence[Sent]) -> list[Sent]:
