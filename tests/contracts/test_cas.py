@@ -24,9 +24,10 @@ BRIEF_S = 0.3  # of a call while servers fail
 PATIENT_S = 5.0
 
 
-@pytest.fixture(params=SERVICES)
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    with running(request.param, tmp_path, 3) as service:
+@pytest.fixture(scope="module", params=SERVICES)
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Three servers, all of which a test leaves serving; each test has a prefix of its own."""
+    with running(request.param, tmp_path_factory.mktemp(request.param), 3) as service:
         yield service
 
 
@@ -58,7 +59,7 @@ def test_a_service_keeps_the_contract(service: Service, subtests: pytest.Subtest
 
 def test_a_write_in_a_failure_takes_effect_once_at_most(service: Service) -> None:
     """Servers are killed and frozen one after the other; the sum lies between what was confirmed and what may be."""
-    patient, brief = service.connect("p", PATIENT_S), service.connect("p", BRIEF_S)
+    patient, brief = service.connect("failures", PATIENT_S), service.connect("failures", BRIEF_S)
     patient.create_key("leader/count", b"0")
     rng = random.Random(1)
     confirmed = unsure = 0
@@ -90,7 +91,7 @@ def test_a_write_in_a_failure_takes_effect_once_at_most(service: Service) -> Non
 
 
 def test_without_a_majority_nothing_is_read_or_confirmed(service: Service) -> None:
-    client, patient = service.connect("p", BRIEF_S), service.connect("p", PATIENT_S)
+    client, patient = service.connect("majority", BRIEF_S), service.connect("majority", PATIENT_S)
     version = patient.create_key("nodes/n1", b"before")
     for server in service.servers[:2]:
         server.freeze()
