@@ -45,8 +45,9 @@ run: $(VENV)/.made
 	@COLUMNAR_COMPILED="$${COLUMNAR_COMPILED:-background}" exec $(BIN)/wikka run \
 	  --data "$(DATA)" --store-port $(PORT) --web-port $(WEB_PORT) --port $(WIKI_PORT) --servers $(SERVERS)
 
+# More processes than cores, because tests wait for processes that they have started.
 test: compile
-	@TMPDIR="$$($(BIN)/python -m tests.support.memory_folder)" $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
+	@TMPDIR="$$($(BIN)/python -m tests.support.memory_folder)" $(BIN)/python -m pytest -n 4 --dist worksteal $(BUT)
 
 test-deep: compile
 	@COLUMNAR_DEEP=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)

@@ -21,9 +21,10 @@ from columnar.triggers.dispatcher_state import DONE, MORE, DispatcherState
 from columnar.triggers.instructions import Outcome
 from columnar.triggers.pool_state import Pool
 from columnar.triggers.worker_state import RUNNING, Call, CallChanges, Origin, WorkerSlot
+from tests.support.deep import seeds
 from tests.support.seeds import seed
 
-SEEDS = range(40)
+SEEDS = range(seeds("seeds of the dispatcher", deep=40, short=12))
 STEPS = 1_500
 ROWS = [b"%d" % n for n in range(12)]
 REGISTRATIONS = [

@@ -47,11 +47,12 @@ def test_the_deep_files_that_import_a_changed_one_are_touched_the_nearest_first(
 
 def test_each_deep_file_of_the_checkout_is_found_and_the_store_touches_those_that_kill_it() -> None:
     files = sources()
-    found = touched([SHARES], imports_of(files))
+    imported = imports_of(files)
+    found = touched([SHARES], imported)
     imports = "\nfrom tests.support.deep import "
     takes_shares = {path for path, text in files.items() if imports in text and "/test_" in path}
     assert {*found} == takes_shares
-    by_storage = touched(["columnar/storage/commit.py"], imports_of(files))
+    by_storage = touched(["columnar/storage/commit.py"], imported)
     assert "tests/crash/test_kill_nine.py" in by_storage
     assert "tests/unit/wikka_port/test_markup_bounds.py" not in by_storage
 

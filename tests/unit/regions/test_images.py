@@ -16,6 +16,7 @@ from columnar.model.schema import Family, make_table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_record import ChangeRecord, Entry, Images, Kind, unpack
 from columnar.regions.write.images import covers, images_of, union
+from tests.support.deep import seeds
 from tests.support.region_house import House
 
 TABLE = make_table("t", [Family("a"), Family("b", max_versions=3), Family("c")])
@@ -139,7 +140,7 @@ def test_images_are_what_a_reader_sees_before_and_after() -> None:
             assert all(column.partition(b":")[0] in touched for column in plain)
         await house.close()
 
-    for seed in range(300):
+    for seed in range(seeds("seeds of images", deep=300, short=100)):
         asyncio.run(main(seed))
 
 
