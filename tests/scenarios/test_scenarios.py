@@ -25,7 +25,8 @@ from columnar.roles.standalone import Standalone
 from columnar.wire.definitions import WireError
 from columnar.wire.idl import SERVICE
 from tests.support.cluster_process import ClusterProcess
-from tests.support.many_nodes import NodesCluster
+from tests.support.deep import cases
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 from tests.support.thrift_lines import answer_lines, error_line, parse
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
@@ -98,34 +99,23 @@ def test_scenario(file: Path, tmp_path: Path, request: pytest.FixtureRequest) ->
     assert found == text
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess]:
-    with ClusterProcess(tmp_path_factory.mktemp("cluster") / "data", 3) as running:
+@pytest.fixture(
+    scope="module", params=cases("scenarios over servers and over nodes", deep=CLUSTERS, short=CLUSTERS[:1])
+)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess | NodesCluster]:
+    with cluster_of(request.param, tmp_path_factory.mktemp("cluster") / "data", 3) as running:
         yield running
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_three_servers_answer_as_one(file: Path, cluster: ClusterProcess) -> None:
+def test_three_servers_answer_as_one(file: Path, cluster: ClusterProcess | NodesCluster) -> None:
     """Each connection goes to another of them than the last, wherever the rows are."""
     text = file.read_text()
+    ports = cluster.ports() if isinstance(cluster, NodesCluster) else [cluster.port]
     try:
-        found = played(text, cluster.port)
+        found = played(text, *ports)
     finally:
         cluster.drop_all()
-    assert SCANNER_ID.sub("N", found) == SCANNER_ID.sub("N", text), "but for scanners' ids, which name their server"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
-    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3) as running:
-        yield running
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_three_nodes_answer_as_one(file: Path, nodes: NodesCluster) -> None:
-    text = file.read_text()
-    try:
-        found = played(text, *nodes.ports())
-    finally:
-        nodes.drop_all()
     assert SCANNER_ID.sub("N", found) == SCANNER_ID.sub("N", text), "but for scanners' ids, which name their server"
