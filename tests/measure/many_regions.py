@@ -25,6 +25,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ from columnar.bench.processes import cpu_s_of
 from columnar.client import ClusterAdmin
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import Rows, is_nobody, reaped
+from tests.support.looping_threads import LoopingThreads
 from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes
 
 BATCH: Final = 100
@@ -44,32 +46,21 @@ LIVE_EVERY_S: Final = 0.02
 MIB: Final = 1 << 20
 
 
-class Watch:
+class Watch(LoopingThreads):
     """A thread for each node that calls ``/live`` all the time, and notes the longest wait."""
 
     def __init__(self, nodes: list[NodeProcess]) -> None:
-        self._nodes = nodes
-        self._stop = threading.Event()
+        super().__init__(partial(self._run, node) for node in nodes)
         self.longest_s = 0.0
         self.is_paused = False
-        self._threads = [threading.Thread(target=self._run, args=(node,), daemon=True) for node in nodes]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
 
     def take_longest_ms(self) -> float:
         longest_s, self.longest_s = self.longest_s, 0.0
         return 1_000 * longest_s
 
-    def _run(self, node: NodeProcess) -> None:
+    def _run(self, node: NodeProcess, over: threading.Event) -> None:
         url = f"http://{node.host}:{node.web_port}/live"
-        while not self._stop.wait(LIVE_EVERY_S):
+        while not over.wait(LIVE_EVERY_S):
             if self.is_paused:
                 continue
             begun = time.monotonic()
@@ -211,26 +202,22 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="regions-", dir="/dev/shm") as folder,
         many_nodes(Path(folder), "--lease", f"{wanted.lease:g}", count=wanted.nodes) as cluster,
+        Watch(cluster.nodes) as watch,
     ):
-        watch = Watch(cluster.nodes)
-        watch.start()
-        try:
-            with phase(watch, "create"):
-                rows = create(cluster, wanted.tables, wanted.regions)
-            watch.is_paused = True
-            measure_idle(cluster)
-            watch.is_paused = False
-            measure_gets(cluster, rows, rng)
-            with phase(watch, "moves"):
-                measure_moves(cluster, wanted.tables, rng)
-            kill_server(cluster, wanted.tables, rng, watch)
-            with phase(watch, "every row"):
-                await_rows(cluster, rows)
-            kill_leader(cluster, wanted.tables, rng, watch)
-            with phase(watch, "every row"):
-                await_rows(cluster, rows)
-        finally:
-            watch.stop()
+        with phase(watch, "create"):
+            rows = create(cluster, wanted.tables, wanted.regions)
+        watch.is_paused = True
+        measure_idle(cluster)
+        watch.is_paused = False
+        measure_gets(cluster, rows, rng)
+        with phase(watch, "moves"):
+            measure_moves(cluster, wanted.tables, rng)
+        kill_server(cluster, wanted.tables, rng, watch)
+        with phase(watch, "every row"):
+            await_rows(cluster, rows)
+        kill_leader(cluster, wanted.tables, rng, watch)
+        with phase(watch, "every row"):
+            await_rows(cluster, rows)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
 from columnar.client import ClusterAdmin, Connection
-from tests.proofs.asking import PATIENCE_S, REFUSED_PAUSE_S, Cells, Lost, Refused, StoreClient
+from tests.proofs.asking import Cells, StoreClient, until_answered
 from tests.proofs.cluster_asking import client_of
 from tests.proofs.killed_cluster import KilledCluster
 from tests.proofs.killed_store import KilledStore, StoreBroken
+from tests.support.looping_threads import LoopingThreads
 
 TABLE: Final = b"beside"
 CLONE: Final = b"beside-clone"
@@ -36,15 +36,14 @@ ALTERATIONS: Final[tuple[dict[str, Any], ...]] = (
 )  # fmt: skip
 
 
-class Administration:
+class Administration(LoopingThreads):
     """The administrator, a context manager; ``problems`` has the faults, ``done`` the count of each operation."""
 
     def __init__(self, store: KilledStore, table: bytes, families: list[str], seed: int, pause_s: float) -> None:
         self._client: StoreClient = client_of(store, TABLE)
         self._proved, self._families, self._pause_s = table, families, pause_s
         self._rng = random.Random(f"administration {seed}")
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="administration", daemon=True)
+        super().__init__([self._run])
         self._rows: dict[bytes, Cells] = {}  # of TABLE, as they must be
         self._operations: list[Callable[[], None]] = [
             self._alter, self._alter_family, self._alter_proved, self._disable, self._clone, self._restore,
@@ -55,19 +54,14 @@ class Administration:
         self.done: Counter[str] = Counter()
         self.problems: list[str] = []
 
-    def __enter__(self) -> Administration:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    def stop(self) -> None:
+        super().stop()
         self._client.close()
 
-    def _run(self) -> None:
+    def _run(self, over: threading.Event) -> None:
         try:
             self._recreate()
-            while not self._over.wait(self._rng.uniform(0, 2 * self._pause_s)):
+            while not over.wait(self._rng.uniform(0, 2 * self._pause_s)):
                 operation = self._rng.choice(self._operations)
                 operation()
                 self.done[f"administration: {operation.__name__.strip('_').replace('_', ' ')}"] += 1
@@ -82,16 +76,7 @@ class Administration:
 
     def _ask(self, question: Callable[[Connection], Any]) -> Any:
         """Call until the operation is done.  Raises Refused after PATIENCE_S."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return self._client.ask(question)
-            except Lost:
-                continue
-            except Refused:
-                if time.monotonic() > deadline:
-                    raise
-                threading.Event().wait(REFUSED_PAUSE_S)
+        return until_answered(lambda: self._client.ask(question))
 
     def _compare(self, table: bytes, after: str) -> None:
         found = self._ask(lambda connection: dict(connection.table(table).scan()))

@@ -12,20 +12,19 @@ A node that ends with status 4 without having been frozen is a problem: it lived
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, cast
 
 from tests.proofs.killed_cluster import PAUSED, WORKER, KilledCluster, why_killed
 from tests.proofs.killed_store import ENDING_S, STOPPED
 from tests.proofs.verdict import Plan
-from tests.support.cluster_process import ClusterProcess, children, is_nobody
+from tests.support.cluster_process import ClusterProcess, children, is_nobody, kill_children
 from tests.support.coordination_services import running
 from tests.support.many_nodes import ManyNodes, NodeProcess
 from tests.support.tcp_resets import can_reset, reset_connections
@@ -114,12 +113,7 @@ class NodesProcess:
         return [pid for node in self.nodes if node.lives for pid in node.family()]
 
     def kill_workers_of(self, server: int) -> int:
-        killed = 0
-        for child in children(server):
-            with suppress(ProcessLookupError):  # it ended by itself
-                os.kill(child, signal.SIGKILL)
-                killed += 1
-        return killed
+        return kill_children(server)
 
 
 class KilledNodes(KilledCluster):

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,7 @@ from thriftpy2.thrift import TException
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
 from tests.support.cluster_process import Rows, is_nobody, reaped
+from tests.support.looping_threads import LoopingThreads
 from tests.support.many_machines import missing, shared_folder
 from tests.support.many_machines.daemons import SharedFolder
 from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes, until
@@ -79,29 +81,18 @@ class Probe:
     lost: list[str] = field(default_factory=list)
 
 
-class Load:
+class Load(LoopingThreads):
     """A thread for each part of the rows, with a connection to a node that lives."""
 
     def __init__(self, cluster: ManyNodes, rows: list[bytes], threads: int) -> None:
         self._cluster = cluster
         self.probes = [Probe(row, cluster.nodes[n % len(cluster.nodes)]) for n, row in enumerate(rows)]
-        self._stop = threading.Event()
-        parts = [self.probes[n::threads] for n in range(threads)]
-        self._threads = [threading.Thread(target=self._run, args=(part,), daemon=True) for part in parts]
+        super().__init__(partial(self._run, self.probes[n::threads]) for n in range(threads))
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, probes: list[Probe]) -> None:
+    def _run(self, probes: list[Probe], over: threading.Event) -> None:
         connection: Rows | None = None
         node: NodeProcess | None = None
-        while not self._stop.is_set():
+        while not over.is_set():
             for probe in probes:
                 if connection is None or node is None or not node.lives:
                     if connection is not None:
@@ -115,7 +106,7 @@ class Load:
                         connection = node.rows()
                     if connection is None:
                         continue
-                self._stop.wait(PAUSE_S)
+                over.wait(PAUSE_S)
                 if not self._step(probe, connection):
                     connection.close()
                     connection = None
@@ -244,13 +235,9 @@ def loaded(cluster: ManyNodes, regions: int, threads: int) -> Iterator[Load]:
     connection = cluster.nodes[0].connection()
     connection.create_table(TABLE.decode(), {"f": {}}, splits=splits)
     connection.close()
-    load = Load(cluster, rows, threads)
-    load.start()
-    try:
+    with Load(cluster, rows, threads) as load:
         until(lambda: all(probe.acknowledged for probe in load.probes), WAIT_S)
         yield load
-    finally:
-        load.stop()
 
 
 def prove(anchor: str, folder_kind: str, fence: str, kinds: list[str], kills: int, regions: int, seed: int) -> int:

@@ -70,14 +70,18 @@ class Client:
     counted: int = 0
 
     def work(self, stop: threading.Event) -> None:
-        connection = self._connected()
+        self._connection = self._connected()
         try:
             while not stop.is_set() and not self.failed:
-                self.step(connection.table(TABLE))
+                self.advance()
         except Exception as failure:  # noqa: BLE001 - whatever it is, a request has failed
             self.failed.append(f"client {self.number}, request {self.requests}: {type(failure).__name__}: {failure}")
         finally:
-            connection.close()
+            self._connection.close()
+
+    def advance(self) -> None:
+        """Make a step; the first exception is a failed request."""
+        self.step(self._connection.table(TABLE))
 
     def _connected(self) -> Any:
         connection = happybase.Connection("127.0.0.1", self.port, timeout=TIMEOUT_MS)

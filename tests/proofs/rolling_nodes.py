@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import happybase
 from thriftpy2.transport import TTransportException
 
 from columnar.client import Connection
@@ -43,30 +42,18 @@ class BalancedClient(Client):
 
     reconnected: int = 0
 
-    def work(self, stop: threading.Event) -> None:
-        connection = self._connected()
-        try:
-            while not stop.is_set() and not self.failed:
-                step = self.rng.choice(STEPS)
-                for attempt in range(ATTEMPTS):
-                    try:
-                        (self._repeat if attempt else self._step)(step, connection)
-                        break
-                    except CLOSED:
-                        if attempt == ATTEMPTS - 1:
-                            raise
-                        self.reconnected += 1
-                        connection.close()
-                        connection = self._connected()
-        except Exception as failure:  # noqa: BLE001 - whatever it is, a request has failed
-            self.failed.append(f"client {self.number}, request {self.requests}: {type(failure).__name__}: {failure}")
-        finally:
-            connection.close()
-
-    def _connected(self) -> Any:
-        connection = happybase.Connection("127.0.0.1", self.port, timeout=TIMEOUT_MS)
-        self._note_requests(connection.client)
-        return connection
+    def advance(self) -> None:
+        step = self.rng.choice(STEPS)
+        for attempt in range(ATTEMPTS):
+            try:
+                (self._repeat if attempt else self._step)(step, self._connection)
+                break
+            except CLOSED:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                self.reconnected += 1
+                self._connection.close()
+                self._connection = self._connected()
 
     def _step(self, step: str, connection: Any) -> None:
         getattr(self, step)(connection.table(TABLE))
@@ -86,8 +73,8 @@ class RoutingClient(BalancedClient):
 
     hosts: tuple[str, ...] = ()
 
-    def work(self, stop: threading.Event) -> None:
-        Client.work(self, stop)
+    def advance(self) -> None:
+        Client.advance(self)
 
     def step(self, table: Any) -> None:
         begun = time.monotonic()

@@ -18,13 +18,14 @@ from tests.proofs.asking import Lost, Refused
 from tests.proofs.cluster_asking import client_of
 from tests.proofs.killed_cluster import KilledCluster
 from tests.proofs.killed_store import KilledStore, StoreBroken
+from tests.support.looping_threads import LoopingThreads
 
 MOST_REGIONS: Final = 6
 KINDS: Final = ("flush", "flush", "compact", "major compact", "split", "split", "merge")
 KINDS_OF_SERVERS: Final = (*KINDS, "move", "move", "move", "move", "move")
 
 
-class Upheaval:
+class Upheaval(LoopingThreads):
     """The upheaval, a context manager; ``row`` makes a row at which a region may be split."""
 
     def __init__(
@@ -34,21 +35,15 @@ class Upheaval:
         self._kinds = KINDS_OF_SERVERS if isinstance(store, KilledCluster) else KINDS
         self._table, self._row, self._pause_s = table, row, pause_s
         self._rng = random.Random(f"upheaval {seed}")
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upheaval", daemon=True)
+        super().__init__([self._run])
         self.done: Counter[str] = Counter()
 
-    def __enter__(self) -> Upheaval:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    def stop(self) -> None:
+        super().stop()
         self._client.close()
 
-    def _run(self) -> None:
-        while not self._over.wait(self._rng.uniform(0, 2 * self._pause_s)):
+    def _run(self, over: threading.Event) -> None:
+        while not over.wait(self._rng.uniform(0, 2 * self._pause_s)):
             kind = self._rng.choice(self._kinds)
             try:
                 self._client.ask(lambda connection, kind=kind: self._change(connection, kind))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Final, NoReturn
+
+from rich.console import Console
 
 MOST_PROBLEMS: Final = 20  # told one by one; the rest is counted
 Tell = Callable[[str], None]
@@ -67,3 +72,13 @@ class Plan:
     servers: int = 1  # 1: one process
     nodes: int = 0  # with one server each; 0: one machine with ``servers``
     routing: bool = False  # clients call the owners of rows themselves
+
+
+def end_report(console: Console, problems: Collection[str], folder: Path) -> NoReturn:
+    """Print the problems, and end the process: with status 0 and without the folder if there are none."""
+    for problem in problems:
+        console.print(f"WRONG  {problem}", markup=False, soft_wrap=True)
+    console.print("holds" if not problems else f"DOES NOT HOLD; the data is kept in {folder}", style="bold")
+    if not problems:
+        shutil.rmtree(folder)
+    sys.exit(bool(problems))

@@ -16,7 +16,6 @@ The exit status is 0 if all of this holds.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,6 +35,7 @@ from rich.table import Table
 
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.errors import IOError, hbase_class
+from tests.proofs.verdict import end_report
 from tests.support.cluster_process import ClusterProcess, until
 from tests.support.many_nodes import NodesCluster, cluster_of
 from tests.support.ports import free_port
@@ -297,12 +297,7 @@ def main(dumps: tuple[Path, ...], **given: Any) -> None:
     console.print(table)
     for name, count in found.moves_refused.items():
         console.print(f"a move was refused {count} times with {name}")
-    for problem in found.wrong:
-        console.print(f"WRONG  {problem}", markup=False, soft_wrap=True)
-    console.print("holds" if not found.wrong else f"DOES NOT HOLD; the data is kept in {folder}", style="bold")
-    if not found.wrong:
-        shutil.rmtree(folder)
-    sys.exit(bool(found.wrong))
+    end_report(console, found.wrong, folder)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -45,6 +44,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.proofs.killed_store import quiet_port
+from tests.proofs.verdict import end_report
 from tests.support.cluster_process import children
 from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 from wikka_port import schema
@@ -369,12 +369,7 @@ def main(kills: int, every_s: float, editors: int, seed: int) -> None:
     for name, count in {**found.counts, "seconds": round(time.monotonic() - begun)}.items():
         table.add_row(name, f"{count:,}")
     console.print(table)
-    for problem in found.wrong:
-        console.print(f"WRONG  {problem}", markup=False, soft_wrap=True)
-    console.print("holds" if not found.wrong else f"DOES NOT HOLD; the data is kept in {folder}", style="bold")
-    if not found.wrong:
-        shutil.rmtree(folder)
-    sys.exit(bool(found.wrong))
+    end_report(console, found.wrong, folder)
 
 
 if __name__ == "__main__":

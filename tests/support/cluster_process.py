@@ -36,8 +36,7 @@ class ClusterProcess(StoreProcess):
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
         self.web = line.split(" web=")[1].split()[0]
-        if " thrift2=" in line:
-            self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
+        self.thrift2_port = thrift2_port_in(line)
 
     def servers(self) -> list[int]:
         """Return the processes of the servers, without the spare."""
@@ -45,17 +44,11 @@ class ClusterProcess(StoreProcess):
 
     def family(self) -> list[int]:
         """Return the processes of the supervisor, its servers, and their trigger workers."""
-        servers = children(self.pid)
-        return [self.pid, *servers, *(child for server in servers for child in children(server))]
+        return family_of(self.pid)
 
     def kill_workers_of(self, server: int) -> int:
         """Kill the trigger workers of one server; return their number."""
-        killed = 0
-        for child in children(server):
-            with suppress(ProcessLookupError):  # it ended by itself
-                os.kill(child, signal.SIGKILL)
-                killed += 1
-        return killed
+        return kill_children(server)
 
     def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
         """Send a signal to a server; return after a killed one was reaped, as it may get connections until then."""
@@ -67,12 +60,7 @@ class ClusterProcess(StoreProcess):
 
     def drop_all(self) -> None:
         """Drop all tables of users."""
-        connection = self.connection()
-        try:
-            for table in connection.tables():
-                connection.delete_table(table, disable=True)
-        finally:
-            connection.close()
+        drop_tables(self.connection())
 
     def rows(self) -> Rows:
         return Rows(self.port)
@@ -115,6 +103,20 @@ class Rows:
         return found[0].columns[b"f:q"].value if found else None
 
 
+def drop_tables(connection: Any) -> None:
+    """Drop all tables of users, and close the connection."""
+    try:
+        for table in connection.tables():
+            connection.delete_table(table, disable=True)
+    finally:
+        connection.close()
+
+
+def thrift2_port_in(line: str) -> int:
+    """Return the port of the Thrift 2 service, as the ready line of a store names it; 0 if it has none."""
+    return int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2]) if " thrift2=" in line else 0
+
+
 def shown_as(pid: int) -> str:
     """Return the name of a process in ps; empty if it has ended."""
     try:
@@ -139,6 +141,22 @@ def children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def family_of(pid: int) -> list[int]:
+    """Return the processes of a supervisor or node, its servers and their trigger workers."""
+    servers = children(pid)
+    return [pid, *servers, *(child for server in servers for child in children(server))]
+
+
+def kill_children(pid: int) -> int:
+    """Kill the children of a server, which are its trigger workers; return their number."""
+    killed = 0
+    for child in children(pid):
+        with suppress(ProcessLookupError):  # it ended by itself
+            os.kill(child, signal.SIGKILL)
+            killed += 1
+    return killed
 
 
 def reaped(pid: int) -> None:
@@ -168,8 +186,8 @@ def _is_there(pid: int) -> bool:
         return False
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
+def until(is_so: Callable[[], bool], within_s: float = WAIT_S) -> None:
+    deadline = time.monotonic() + within_s
     while not is_so():
         assert time.monotonic() < deadline, "it never becomes so"
         threading.Event().wait(LOOK_S)

@@ -10,22 +10,29 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
 from columnar.client import Connection
-from tests.support.cluster_process import ClusterProcess, Rows, children, is_nobody, reaped
+from tests.support import cluster_process
+from tests.support.cluster_process import (
+    ClusterProcess,
+    Rows,
+    children,
+    drop_tables,
+    family_of,
+    is_nobody,
+    reaped,
+    thrift2_port_in,
+)
 from tests.support.coordination_services import Service, running
 from tests.support.many_machines import shared_folder
 from tests.support.ports import free_port
 
 ROOT: Final = Path(__file__).parents[2]
 WAIT_S: Final = 60.0  # generous: the machine may be busy
-LOOK_S: Final = 0.01
 # For long suites of calls: on a busy machine the service is late, and servers without a lease close connections.
 PATIENT: Final = ("--lease", "15")
 CLUSTERS: Final = ("servers", "nodes")  # what cluster_of starts
@@ -73,8 +80,7 @@ class NodeProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith("columnar ready "), f"node {self.name} did not start: {line!r}; {self.log.read_text()}"
-        if " thrift2=" in line:
-            self.thrift2_port = int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2])
+        self.thrift2_port = thrift2_port_in(line)
 
     @property
     def pid(self) -> int:
@@ -96,8 +102,7 @@ class NodeProcess:
 
     def family(self) -> list[int]:
         """Return the processes of the node, its servers and their workers."""
-        servers = self.servers()
-        return [self.pid, *servers, *(child for server in servers for child in children(server))]
+        return family_of(self.pid)
 
     def kill(self) -> None:
         """Kill the node as a machine that loses power; returns once none of its processes is left."""
@@ -319,12 +324,7 @@ class NodesCluster(NodesStore):
 
     def drop_all(self) -> None:
         """Drop all tables of users."""
-        connection = self.connection()
-        try:
-            for table in connection.tables():
-                connection.delete_table(table, disable=True)
-        finally:
-            connection.close()
+        drop_tables(self.connection())
 
 
 def cluster_of(kind: str, folder: Path, count: int, *flags: str) -> ClusterProcess | NodesCluster:
@@ -360,7 +360,4 @@ def many_nodes(
 
 
 def until(is_so: Callable[[], bool], within_s: float = WAIT_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < deadline, "it never becomes so"
-        threading.Event().wait(LOOK_S)
+    cluster_process.until(is_so, within_s)
