@@ -76,6 +76,7 @@ def take_over(root: str, encoded: str, generation: int, epoch: int) -> bool:
     try:
         for _ in range(ATTEMPTS):
             if os.path.isdir(target):
+                sync_folder(root)  # T1: an earlier sync, after the rename, may have failed
                 return False
             try:
                 return _try_takeover(root, encoded, generation, epoch)

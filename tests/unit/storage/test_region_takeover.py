@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import FolderTakenOver, HostError
-from columnar.storage import region_takeover
+from columnar.storage import durable_files, region_takeover
 from columnar.storage.region_entries import Entry, entry_of, half_name, newest_of, source_for, source_name
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.region_takeover import end_generations
@@ -401,6 +402,28 @@ def before_each_step(monkeypatch: pytest.MonkeyPatch, count: Callable[[], None])
 
     for name in (*CALLS, "listdir", "scandir", "open"):
         monkeypatch.setattr(os, name, counted(getattr(os, name)))
+
+
+def test_a_generation_whose_name_was_not_synced_is_synced_before_it_is_opened(
+    regions: Regions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut would take the name back, and the next takeover would remove what was written meanwhile."""
+    regions.write(0, b"1")
+    synced: list[str] = []
+
+    def sync(folder: str) -> None:
+        synced.append(folder)
+        if os.path.isdir(os.path.join(folder, f"{ENC}.1")) and len(synced) < 5:
+            raise OSError(errno.EIO, "the disk fails", folder)
+
+    with monkeypatch.context() as patch:
+        for module in (region_takeover, durable_files):
+            patch.setattr(module, "sync_folder", sync)
+        with pytest.raises(HostError):
+            regions.folders.take_over(ENC, 1, epoch=4)
+        synced[:] = [""] * 5  # the disk works again
+        assert regions.folders.take_over(ENC, 1, epoch=4) is False
+        assert synced[5:] == [regions.folders.root]
 
 
 def test_a_short_copy_is_an_error(regions: Regions, monkeypatch: pytest.MonkeyPatch) -> None:
