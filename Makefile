@@ -47,7 +47,7 @@ run: $(VENV)/.made
 
 # More processes than cores, because tests wait for processes that they have started.
 test: compile
-	@TMPDIR="$$($(BIN)/python -m tests.support.memory_folder)" $(BIN)/python -m pytest -n 4 --dist worksteal $(BUT)
+	@TMPDIR="$$($(BIN)/python -m tests.support.memory_folder)" $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)
 
 test-deep: compile
 	@COLUMNAR_DEEP=1 $(BIN)/python -m pytest -n 3 --dist worksteal $(BUT)

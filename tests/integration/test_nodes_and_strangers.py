@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +100,10 @@ def peer_port(cluster: ManyNodes) -> int:
     connection = node.connection()
     (told,) = ClusterAdmin(connection).servers().servers
     connection.close()
-    sockets = {os.readlink(fd) for fd in Path(f"/proc/{told.pid}/fd").iterdir()}
+    sockets = set()
+    for descriptor in Path(f"/proc/{told.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            sockets.add(os.readlink(descriptor))
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ports = {
         int(one[1].partition(":")[2], 16) for one in lines if one[3] == LISTENS and f"socket:[{one[9]}]" in sockets
