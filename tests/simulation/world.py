@@ -73,7 +73,7 @@ FOUND_WITH: dict[str, dict[str, float]] = {  # deliberate fault -> chances that 
     "log in place": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
     "generation kept": {"stop": 3.0, "cut": 3.0, "ask": 12.0},
     "linked logs": {"stop": 6.0, "cut": 6.0, "ask": 12.0},
-    "bound relinked": {"reset": 12.0, "change": 20.0},
+    "bound relinked": {"reset": 30.0, "change": 40.0},
     "holdings unasked": {"lead": 6.0, "ask": 20.0},
     "late leader obeyed": {"old_leader": 3.0},
 }
