@@ -73,8 +73,8 @@ class Staging:
     def remove_staged(self, token: str) -> None:
         """Remove the folder.
 
-        It is gone at once, because its regions may be on their way into a table whose command has given up: the table
-        must get all of a region or nothing.
+        The folder is gone at once: a table whose command has given up may still take regions from it, and must get all
+        of a region or nothing.
         """
         lock_file = self._lock_files.pop(token, None)
         if lock_file is not None:

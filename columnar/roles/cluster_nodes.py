@@ -53,8 +53,8 @@ class LeaderParts:
     """The parts of a leader that its nodes use."""
 
     fence_node: Callable[[Incarnation], None]  # requests that the lease of a node is ended
-    # It says which servers are drained until their next start, and gets the names of servers that living nodes have and
-    # that were stopped under an earlier leader, or have not been started yet.
+    # The state says which servers are drained until their next start, and gets the names of servers that living nodes
+    # have and that were stopped under an earlier leader, or have not been started yet.
     state: ClusterState
     list_delays: Callable[[], tuple[str, ...]]  # sentences on what the leader waits for
 
