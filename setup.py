@@ -1,8 +1,11 @@
-"""What ``pyproject.toml`` cannot say: the hot modules are compiled as a wheel is built.
+"""What ``pyproject.toml`` cannot say: the hot modules are compiled as a wheel is built, and the wheel has its commit.
 
 A wheel with the compiled modules is of this interpreter and platform.  Without a C compiler, or with
 COLUMNAR_COMPILED=no, the wheel is pure and runs its sources (``columnar.runtime.compiled``).  A checkout that is
 installed as editable is not compiled: ``make compile`` does it at once, ``make run`` while it serves.
+
+The commit is in the file ``BUILD`` of the package (``columnar.version``), of a source distribution too.  It is that of
+the checkout; COLUMNAR_BUILD=COMMIT says it where the build has no ``.git``, as the build of an image.
 """
 
 from __future__ import annotations
@@ -16,18 +19,37 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))  # a build front end runs this from elsewhere
 
-from columnar.runtime import compiled  # noqa: E402 - found only now
+from columnar import version  # noqa: E402 - found only now
+from columnar.runtime import compiled  # noqa: E402
 
 PACKAGE = ROOT / "columnar"
+STATED = "COLUMNAR_BUILD"
+
+
+def write_build(package: Path) -> None:
+    """Write the file ``BUILD``, if the build is known.  Raises ValueError if COLUMNAR_BUILD is no build."""
+    stated = os.environ.get(STATED)
+    build = version.Build.from_stated(stated) if stated else version.build()
+    if build.commit:
+        (package / version.BUILD_FILE).write_text(f"{build.stated}\n", encoding="ascii")
+
+
+class SourcesWithBuild(sdist):
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        write_build(Path(base_dir) / "columnar")
 
 
 class BuildWithTwins(build_py):
     def run(self) -> None:
         super().run()
+        if not self.editable_mode:
+            write_build(Path(self.build_lib) / "columnar")
         twins = Path(self.build_lib) / "columnar" / "_compiled"
         shutil.rmtree(twins, ignore_errors=True)  # of an earlier build
         if not self.editable_mode and self.distribution.has_ext_modules():
@@ -49,4 +71,7 @@ class WithTwins(Distribution):
         return os.environ.get(compiled.SWITCH) != "no" and compiled.are_fresh(PACKAGE)
 
 
-setup(cmdclass={"build_py": BuildWithTwins, "bdist_wheel": WheelOfThisPlatform}, distclass=WithTwins)
+setup(
+    cmdclass={"build_py": BuildWithTwins, "bdist_wheel": WheelOfThisPlatform, "sdist": SourcesWithBuild},
+    distclass=WithTwins,
+)

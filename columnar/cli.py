@@ -57,6 +57,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "split": ("columnar.shell.regions:split", "Split a region in two."),
     "merge": ("columnar.shell.regions:merge", "Merge two neighbouring regions."),
     "status": ("columnar.shell.tables:status", "Say how the server is."),
+    "version": ("columnar.shell.version:version", "Say which program this is: version, build, formats."),
     "servers": ("columnar.shell.servers:servers", "Show the servers: state, regions, load."),
     "nodes": ("columnar.shell.nodes:nodes", "Show the nodes of a cluster: who leads, servers, load."),
     "where": ("columnar.shell.cluster:where", "Say where a row is, why there, and what it may wait for."),

@@ -31,6 +31,8 @@ class FollowLeader(Message[None]):
 class TakesConnections(Message[None]):
     """The server knows the routes of all regions, so that it can serve connections of clients."""
 
+    version: str = ""  # the server's own ``version.full``, which may be newer than its node's
+
 
 @dataclass(frozen=True, slots=True)
 class AwaitRegions(Message[None]):
@@ -63,7 +65,7 @@ class StartServer(Message[None]):
 class ServerFacts:
     """The process of an incarnation, as its node knows it."""
 
-    version: str = ""
+    version: str = ""  # as the server says it; empty until it takes connections
     address: str = ""  # of the server's own port; the leader knows it
     pid: int = 0
     connections: int = 0

@@ -32,7 +32,6 @@ from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
 from columnar.thrift.trigger_methods import TriggerChangeMethods
 from columnar.thrift.view_methods import ViewChangeMethods
-from columnar.version import VERSION
 from columnar.wire.server import WireServer
 
 # Methods of both services that the master answers from its own state; ``method_routing`` says which are forwarded.
@@ -105,7 +104,7 @@ class MasterService:
         Pass ``may_end_servers`` if its callers use the private socket or have presented a certificate.
         """
         operations, leading = self._operations, self._leading
-        facts = Facts(VERSION, self._folder.path, self._started_s, lambda: 0, dict)
+        facts = Facts(self._folder.path, self._started_s, lambda: 0, dict)
         return ThriftService(
             operations.scanners,
             self._slow_log,

@@ -29,6 +29,7 @@ from columnar.roles.leader_link import LeaderLink
 from columnar.roles.ports import ServerPorts
 from columnar.roles.server_connection_channel import ServerConnectionChannel
 from columnar.runtime.background import Background
+from columnar.version import at_start, full
 
 
 class NodeLink:
@@ -101,7 +102,7 @@ class NodeLink:
         """Report, once, that this server knows the routes of all tables, and so can serve connections."""
         if not self._has_reported and self._link is not None:
             self._has_reported = True
-            self._reports.spawn(self._link.send_request(TakesConnections()))
+            self._reports.spawn(self._link.send_request(TakesConnections(full(at_start()))))
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from columnar.roles.cluster_status_gatherer import ClusterStatusGatherer
 from columnar.roles.readiness import Readiness, leaderless_s
 from columnar.runtime import log_lines
-from columnar.version import VERSION
+from columnar.version import full
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.status import LoopRunner
 from columnar.wire.browsers import Visitors
@@ -94,7 +94,7 @@ class NodeSite:
         kinds = Counter(one.kind for one in reports.transitions())
         tallies = leading.host.state.tallies
         return PageStatus(
-            version=VERSION,
+            version=full(),
             address=self._place,
             data_folder=os.path.abspath(self._node.folder.path),
             uptime_s=time.time() - self._node.started_s,
@@ -123,7 +123,7 @@ class NodeSite:
         web = node.membership.leader_web
         lease = LeaseStatus(node.lease_page.left_s(), standing.clock_offset_s) if node.is_leased else None
         return NodeStatus(
-            version=VERSION,
+            version=full(),
             address=self._place,
             data_folder=os.path.abspath(node.folder.path),
             uptime_s=time.time() - node.started_s,

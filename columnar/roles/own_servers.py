@@ -31,7 +31,6 @@ from columnar.roles.node_ports import NodePorts
 from columnar.roles.server_processes import ServerProcesses, ending
 from columnar.runtime.background import Background
 from columnar.storage.file_systems import is_network, mount_of
-from columnar.version import VERSION
 
 if TYPE_CHECKING:
     from columnar.roles.membership import Membership
@@ -78,6 +77,7 @@ class OwnServers:
         self._was_renewed = False
         self.is_leaving = False  # as the leader said last: this node is drained until its next start
         self.leader_delay = ""  # as the leader said last: what it waits for
+        self._versions: dict[Incarnation, str] = {}  # of living servers that take connections
         self._followed: dict[Incarnation, int] = {}  # epochs of the leaders that living servers follow, by their beats
 
     def follow(self, membership: Membership, cluster_id: str, fault: asyncio.Future[None]) -> None:
@@ -112,6 +112,7 @@ class OwnServers:
         self.pages.end_server(str(server))
         self.watch.left(server)
         self._followed.pop(server, None)
+        self._versions.pop(server, None)
         self._ports.forget_server(server)
         if not self._ports.are_open and not self._fault.done() and self.processes.deaths.is_start_hopeless(server.name):
             text = f"server {server} did not start, it ended {why}; its last lines above say why"
@@ -119,7 +120,8 @@ class OwnServers:
             self._fault.exception()  # marks it as retrieved
         self._membership.server_ended(server, why, asked=asked)
 
-    async def _takes_connections(self, server: Incarnation, _message: TakesConnections) -> None:
+    async def _takes_connections(self, server: Incarnation, message: TakesConnections) -> None:
+        self._versions[server] = message.version
         self._ports.takes_connections(server)
         self._membership.note_ready()
         if self._was_renewed and server in self.processes.living:  # it may have read the old certificate
@@ -183,7 +185,7 @@ class OwnServers:
         if server is None:
             return ServerFacts(last_death=death, last_lines=lines)
         return ServerFacts(
-            VERSION,
+            self._versions.get(server, ""),
             "",
             self.processes.living[server].child.pid,
             self._ports.connections(server),

@@ -30,7 +30,7 @@ from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
 from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods, TriggerMethods
 from columnar.thrift.writes import WriteMethods
-from columnar.version import VERSION
+from columnar.version import full
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources
 from columnar.wire.browsers import Visitors
@@ -104,7 +104,7 @@ class ServerPorts:
         self.connection_ids = itertools.count(1)  # scanners are identified by the connection that opened them
         self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
         thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
-        facts = Facts(VERSION, self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
+        facts = Facts(self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
         routing: set[int] = set()
@@ -178,7 +178,7 @@ class ServerPorts:
             state="up",
             state_ms=round((time.time() - self.started_s) * 1_000),
             requests_per_s=self.counters.rate(),
-            version=VERSION,
+            version=full(),
             address=f"{self.config.host}:{self.port}",
             pid=os.getpid(),
             connections=self.connections,
@@ -315,7 +315,6 @@ class ServerPorts:
     def sources(self, serving: Serving, commits: Callable[[], int]) -> Sources:
         """Return the sources of this process for pages and metrics.  Call after ``listen``."""
         return Sources(
-            version=VERSION,
             address="",
             data_folder=self.folder.path,
             started_s=self.started_s,

@@ -42,6 +42,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NoReturn
 
+from columnar import version
 from columnar.clock import StoreClock, system_ms
 from columnar.config import AHEAD, RegionServerConfig
 from columnar.coordination.lease_page import LeasePage, boot_ms
@@ -166,7 +167,7 @@ async def _serve(
     await server.start(_socket(control), _socket(channel))
     if server.ports.tls is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.renew_certificate)
-    _log.info("serves on port %d", server.ports.port)
+    _log.info("serves on port %d, version %s", server.ports.port, version.full(version.at_start()))
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
@@ -194,6 +195,7 @@ def _stop_on_signals() -> asyncio.Event:
 
 def main(arguments: list[str]) -> int:
     die_with_parent()
+    version.at_start()  # a spare may serve long after it has imported the sources
     if arguments[0] == AHEAD:
         show_as(SPARE)
     control, channel, beats, lines, shared, lock, lease = map(int, arguments[-7:])

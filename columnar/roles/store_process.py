@@ -26,6 +26,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
+from columnar import version
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.service_access import PASSWORD, ServiceAccess
 from columnar.errors import ColumnarError, HostError
@@ -54,6 +55,8 @@ def run(config: StandaloneConfig, log_level: str, node: NodeConfig | None = None
     ``node`` has the settings of a node, or is None if this process itself serves.
     """
     log_to_stderr(log_level)
+    build = version.at_start().text
+    _log.info("version %s, build %s, Python %s, process %d", version.VERSION, build, version.PYTHON, os.getpid())
     raise_limit()
     switch_quickly()
     try:

@@ -141,7 +141,6 @@ HINTS: Final[Mapping[str, str]] = {
     "zk_dump": "there is no ZooKeeper",
     "hbck_chore_run": "check reads everything and says what is wrong, repair mends it",
     # tables
-    "version": "status says the version",
     "show_filters": "--filter takes all filters of HBase's filter language: docs/filters.md",
     "table_help": "COMMAND --help shows examples",
     "get_table": "there are no variables; each command names its table",

@@ -19,6 +19,7 @@ from columnar.shell.completion import complete_column, completing, table_argumen
 from columnar.shell.connecting import Misused, Refused, Server, require_confirmation, with_server
 from columnar.shell.shell_output import plain_fields, remark_on_silent
 from columnar.shell.text import attribute_of, bytes_text, family_of, readable, typed
+from columnar.version import UNKNOWN
 
 LONG_ANSWER_S: Final = 3_600.0  # of deletes of a large range
 _TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE"
@@ -396,7 +397,7 @@ def delete_rows(server: Server, table: str, start: str, stop: str, prefix: str, 
 @click.command()
 @with_server
 def status(server: Server) -> None:
-    """Say how the server is: version, folder, what is open, how many requests.
+    """Say how the server is: version and build, folder, what is open, how many requests.
 
     \b
       columnar status
@@ -412,6 +413,8 @@ def status(server: Server) -> None:
     requests = {_text(name): count for name, count in sorted(report.requests.items())}
     facts: dict[str, object] = {
         "version": _text(report.version),
+        "build": _text(report.build or UNKNOWN),  # an older store does not say it
+        "python": _text(report.python or UNKNOWN),
         "data": _text(report.dataFolder),
         "uptime_seconds": round(report.uptimeSeconds, 1),
         "tables": len(report.tables),

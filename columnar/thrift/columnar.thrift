@@ -127,7 +127,10 @@ struct StatusReport {
   // "s2.1 (cause)"
   9: list<string> silentServers,
   // what is out of the ordinary, as sentences: regions that stay closed
-  10: list<string> remarks
+  10: list<string> remarks,
+  // the commit that the answering server runs, with "-dirty" if its sources were changed, or "unknown"; its Python
+  11: string build,
+  12: string python
 }
 
 // --- administration -------------------------------------------------------------------------------

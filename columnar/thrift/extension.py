@@ -20,6 +20,7 @@ from columnar.regions.write.applied import Applied
 from columnar.thrift import translate
 from columnar.thrift.tables import family_of
 from columnar.thrift.writes import WriteMethods
+from columnar.version import PYTHON, VERSION, known
 from columnar.wire.idl import columnar, hbase
 
 if TYPE_CHECKING:  # a server of a cluster has no master within
@@ -30,7 +31,6 @@ if TYPE_CHECKING:  # a server of a cluster has no master within
 class Facts:
     """Facts in ``columnarStatus`` beside the counters of the server."""
 
-    version: str
     data_folder: str
     started_s: float  # time.time()
     connections: Callable[[], int]
@@ -117,7 +117,9 @@ class ExtensionMethods:
         for one in figures:
             requests.update(one.requests)
         return columnar.StatusReport(
-            version=facts.version,
+            version=VERSION,
+            build=known().text,
+            python=PYTHON,
             dataFolder=facts.data_folder,
             uptimeSeconds=time.time() - facts.started_s,
             tables=[

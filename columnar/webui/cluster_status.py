@@ -9,7 +9,7 @@ from columnar.model.cluster_status_records import ClusterStatus, TableStatus
 
 @dataclass(frozen=True, slots=True)
 class PageStatus:
-    version: str
+    version: str  # ``version.full``
     address: str
     data_folder: str
     uptime_s: float

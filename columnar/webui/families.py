@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
 from columnar.runtime.faults import FAULTS
+from columnar.version import PYTHON, parts_of
 from columnar.webui.cluster_status import PageStatus
 from columnar.webui.node_status import NodeStatus
 from columnar.webui.status import Status, TableLine
 
 
 def of_process(status: Status) -> Iterator[Family]:
-    yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
+    yield build_info(status.version)
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
     yield single("columnar_connections", GAUGE, "Clients connected now.", status.connections)
     yield single("columnar_open_regions", GAUGE, "Regions whose store is open.", status.open_regions)
@@ -32,6 +33,13 @@ def of_process(status: Status) -> Iterator[Family]:
     yield log_lines_dropped(status.log_lines_dropped)
     yield loop_faults(status.loop_faults)
     yield from _requests(status)
+
+
+def build_info(full: str) -> Family:
+    """Return the family that says which program runs; ``full`` is version and build in one text."""
+    labels = (*parts_of(full), PYTHON)
+    about = "Always 1; the labels name the program that runs."
+    return Family("columnar_build_info", GAUGE, about, ("version", "build", "python"), ((labels, (1.0,)),))
 
 
 def log_lines_dropped(lines: int) -> Family:
@@ -150,7 +158,7 @@ def of_node(status: NodeStatus) -> Iterator[Family]:
 def of_cluster(status: PageStatus, silent: Collection[str]) -> Iterator[Family]:
     """Yield the master's families; ``silent`` names the servers that did not send their own in time."""
     look = status.cluster
-    yield by_label("columnar_info", GAUGE, "Always 1; says the version.", "version", [(status.version, 1)])
+    yield build_info(status.version)
     yield single("columnar_uptime_seconds", GAUGE, "Since the start.", status.uptime_s)
     yield log_lines_dropped(status.log_lines_dropped)
     yield from _of_servers(status, silent)

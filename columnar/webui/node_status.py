@@ -29,7 +29,7 @@ class LeaseStatus:
 class NodeStatus:
     """The status of a node; the fields of ``cluster_status.PageStatus`` that the frame of a page shows come first."""
 
-    version: str
+    version: str  # ``version.full``
     address: str
     data_folder: str
     uptime_s: float

@@ -24,6 +24,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from columnar.errors import HostError
+from columnar.version import full
 from columnar.webui.status import (
     LOOP_TIMEOUT_S,
     ClusterStatusSource,
@@ -126,7 +127,7 @@ class StoreSite:
 
         sources = self._sources
         uptime_s = time.time() - sources.started_s
-        return PageStatus(sources.version, sources.address, sources.data_folder, uptime_s, source.cluster_status())
+        return PageStatus(full(), sources.address, sources.data_folder, uptime_s, source.cluster_status())
 
 
 class WebServer:

@@ -19,6 +19,7 @@ from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
 from columnar.runtime import log_lines
 from columnar.runtime.faults import FAULTS
+from columnar.version import full
 from columnar.webui.counters import RequestCounters
 
 if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
@@ -92,7 +93,7 @@ class MethodLine:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    version: str
+    version: str  # ``version.full``
     address: str
     data_folder: str
     uptime_s: float
@@ -138,7 +139,6 @@ class ClusterStatusSource(Protocol):
 class Sources:
     """The functions that supply a status.  Each is called on the loop and must not block."""
 
-    version: str
     address: str
     data_folder: str
     started_s: float  # time.time()
@@ -165,7 +165,7 @@ def gather(sources: Sources) -> Status:
     tables = descriptions.all()
     states = iter(descriptions.states_of(tables))
     return Status(
-        version=sources.version,
+        version=full(),
         address=sources.address,
         data_folder=sources.data_folder,
         uptime_s=time.time() - sources.started_s,

@@ -32,6 +32,7 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _MASKS = [  # of every answer
     (r",\d+\.\{R", ",{ID}.{R"),
     (r"(seconds|uptime_seconds)( +)[\d.]+", r"\1\2{S}"),
+    (r"^(    )?(build|python)( +)\S+$", r"\1\2\3{IT}"),
     (r"\b\d+(\.\d)? (B|KB|MB)\b", "{SIZE}"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", "{TIME}"),
     (r"\d{8}-\d{6}(-\d+)?|\d{8}T\d{6}\S*", "{NAME}"),
@@ -40,7 +41,7 @@ _FIGURES = re.compile(  # of things that the system has too, or that depend on w
     r"((?:\w+_)?bytes|(?:copied_)?files|requests|connections|(?:open_)?regions|tables|cells)(  +)\d+$"
 )
 # Tested elsewhere: here only that they answer.
-_LONG = ("completion", "bench", "standalone", "node", "probe-root", "servers", "where")
+_LONG = ("completion", "bench", "standalone", "node", "probe-root", "servers", "version", "where")
 
 
 class _Terminal(io.StringIO):

@@ -112,8 +112,11 @@ def test_status(shell: Shell, pages: str) -> None:
     facts = shell.json("status")
     assert facts["connections"] >= 1
     assert facts["requests"]["columnarStatus"] >= 1
+    program = shell.json("version")
+    assert (facts["version"], facts["python"]) == (program["version"], program["python"])
+    assert program["build"].startswith(facts["build"]), "the store may not have waited for git"
     names = [line.split("\t")[0] for line in shell.out("status").splitlines()]
-    assert names[:2] == ["version", "data"]
+    assert names[:4] == ["version", "build", "python", "data"]
 
 
 def test_refusals_are_one_line_with_the_next_step(shell: Shell, pages: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from columnar.client import Admin, ClusterAdmin, RegionAdmin
+from columnar.version import at_start, full, parts_of
 from columnar.wire.idl import hbase
 from tests.support.cluster_process import ClusterProcess, Rows, gone, until
 from tests.support.standalone_store import WAIT_S
@@ -46,6 +47,18 @@ def test_every_server_answers_for_every_row(shared: ClusterProcess) -> None:
         check(other, b"shared", b"1")
         write(other, b"shared", b"2")
         check(one, b"shared", b"2")
+
+
+def test_every_server_says_its_own_version(shared: ClusterProcess) -> None:
+    """As each server says it: after a rolling restart of an upgrade servers are newer than their supervisor."""
+    connection = shared.connection()
+    found = ClusterAdmin(connection).servers().servers
+    report = connection.status()
+    connection.close()
+    own = full(at_start())
+    assert [one.version for one in found] == [own, own]
+    assert (report.version.decode(), report.build.decode().removesuffix("-dirty")) == parts_of(own)
+    assert sum(f"version {own}" in line for line in shared.log.read_text().splitlines()) >= 2
 
 
 def test_tables_are_made_changed_and_dropped_through_any_server(shared: ClusterProcess) -> None:

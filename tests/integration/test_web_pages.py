@@ -24,6 +24,7 @@ from columnar.errors import HostError
 from columnar.model.flow_status import TriggerStatus
 from columnar.roles.standalone import Standalone
 from columnar.runtime import log_lines
+from columnar.version import PYTHON, VERSION, known
 from columnar.webui import server as web_server
 from columnar.webui.server import WebServer, bind, served_at
 
@@ -171,6 +172,10 @@ def test_metrics_count_what_was_done(served: Served, monkeypatch: pytest.MonkeyP
     assert metrics["columnar_open_scanners"] == 0
     assert metrics["columnar_commits_total"] >= 1
     assert metrics["columnar_slow_requests_total"] >= 3  # every one is, with a bound of 0 ms
+    (program,) = [name for name in metrics if name.startswith("columnar_build_info")]
+    build = known().text.removesuffix("-dirty")
+    assert program.startswith(f'columnar_build_info{{build="{build}')
+    assert program.endswith(f'python="{PYTHON}",version="{VERSION}"}}')
     assert metrics["columnar_log_lines_dropped_total"] == 0
     monkeypatch.setattr(log_lines, "dropped", lambda: 7)
     assert served.metrics()["columnar_log_lines_dropped_total"] == 7

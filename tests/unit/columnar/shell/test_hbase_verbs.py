@@ -11,7 +11,7 @@ from columnar.shell.hbase_words import ANSWERS, VERBS, Answer, in_our_words
 from columnar.shell.lines import Statement
 
 HBASE = Path(__file__).with_name("hbase_verbs.txt").read_text().split()  # of HBase 2.6.1, by its own groups
-COMMANDS = main.commands  # type: ignore[attr-defined]
+COMMANDS = main.list_commands(None)  # type: ignore[attr-defined]
 
 
 def test_no_verb_of_hbases_is_unknown() -> None:

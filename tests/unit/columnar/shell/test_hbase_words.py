@@ -25,7 +25,7 @@ KNOWN = {*main.list_commands(None), "where", "move", "assign", "unassign", "bala
 # one argument (``drop 't'``), so it has to mean the same; all else goes through VERBS.
 SAME_NAME = {
     "alter", "append", "assign", "compact", "count", "create", "describe", "disable", "drop", "enable", "flush", "get",
-    "incr", "move", "put", "scan", "split", "status", "truncate", "unassign",
+    "incr", "move", "put", "scan", "split", "status", "truncate", "unassign", "version",
 }  # fmt: skip
 # ... and those that do not: why a bare word may be ours all the same.
 OTHER_MEANING = {
@@ -50,7 +50,7 @@ OTHER_WORDS = {
     "normalizer_enabled", "normalizer_switch", "recommission_regionserver", "regioninfo", "remove_peer",
     "remove_rsgroup", "remove_servers_rsgroup", "set_auths", "set_visibility", "show_peer_tableCFs",
     "splitormerge_enabled", "splitormerge_switch", "stop_master", "trace", "truncate_region", "update_all_config",
-    "update_config", "update_peer_config", "user_permission", "wal_roll_all",
+    "update_config", "update_peer_config", "user_permission", "version", "wal_roll_all",
 }  # fmt: skip
 
 
