@@ -46,6 +46,7 @@ from columnar.storage.data_folder import (
     VIEWS_SINCE,
 )
 from columnar.storage.process_stores import FolderStores
+from columnar.storage.region_entries import folder_name
 from columnar.storage.server_folders import has_incarnations
 
 _log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class Leading:
         try:
             return Catalogue(meta.read_all(), meta.write_rows)
         except DamagedData as damage:
-            place = f"{self._stores.folder.path}/{REGIONS}/{META}"
+            place = f"{self._stores.folder.path}/{REGIONS}/{folder_name(META, self._terms.generation)}"
             raise DamagedData(f"{place}: {damage.text}; {RESTORE_ADVICE}") from damage
 
     async def _check_owners(self) -> None:

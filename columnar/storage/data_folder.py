@@ -39,7 +39,7 @@ from columnar.errors import FolderInUse, HostError
 from columnar.storage.cluster_file import CLUSTER, NODES, SECRET, check_without_nodes
 from columnar.storage.durable_files import HALF, create_durably, make_lasting, make_private, write_durably
 from columnar.storage.probe_record import PROBED
-from columnar.storage.region_entries import entry_of
+from columnar.storage.region_entries import entries_by_region, entry_of, newest_of
 
 FORMAT_VERSIONS: Final = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # append only; one line each in docs/formats/folder.md
 OF_ONE_PROCESS: Final = 6  # only ever served by one process; older programs may continue to serve it
@@ -236,20 +236,29 @@ def _number_in(text: str) -> str | None:
 def lost_format(path: str) -> str:
     """Return how a store's folder lost its ``FORMAT``, or an empty text if the folder has a ``FORMAT`` or no store.
 
-    A folder has a store if it has ``regions/meta``.  Raises OSError.
+    A folder has a store if it has a catalogue.  Raises HostError if the files cannot be read.
     """
-    if not _has_store(path):
-        return ""
     try:
+        if not _has_store(path):
+            return ""
         with open(os.path.join(path, FORMAT), encoding="utf-8", errors="replace") as file:
             text = file.read().strip()
     except FileNotFoundError:
         return "it was missing"
+    except OSError as error:
+        raise _unusable(path, error) from error
     return "" if _number_in(text) is not None else f"it said '{text[:40]}'"
 
 
 def _has_store(path: str) -> bool:
-    return os.path.exists(os.path.join(path, REGIONS, META, "CURRENT"))
+    """Tell whether the folder has a catalogue: ``regions/meta``, or a generation of it.  Raises OSError."""
+    regions = os.path.join(path, REGIONS)
+    try:
+        names = os.listdir(regions)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    newest = newest_of(entries_by_region(names).get(META, ()))
+    return newest is not None and os.path.exists(os.path.join(regions, newest.name, "CURRENT"))
 
 
 def _repair_advice(path: str) -> str:

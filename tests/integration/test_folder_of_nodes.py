@@ -125,8 +125,11 @@ def test_a_check_finds_a_folder_of_a_higher_generation_than_the_catalogue_names(
 
 
 def test_a_repair_makes_the_newest_generations_the_only_folders_and_removes_nothing(data: Path) -> None:
+    """Also of a folder that lost its ``FORMAT``."""
     before = len(os.listdir(data / "regions"))
+    (data / "FORMAT").unlink()
     result = run("repair", "--data", str(data))
+    assert "FORMAT: written anew, as it was missing" in result["done"]
     assert "the newest folders of 6 regions were renamed: nodes had replaced older ones" in result["done"]
     left = os.listdir(data / "regions")
     assert not [name for name in left if "." in name]

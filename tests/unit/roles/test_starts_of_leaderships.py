@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Collection
 from pathlib import Path
@@ -14,15 +15,17 @@ import pytest
 from columnar.cluster.peers import LinkTerms
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.node_record import NodeRecord
-from columnar.errors import HostError
+from columnar.errors import DamagedData, HostError
 from columnar.model.owner import Incarnation
+from columnar.roles import leading as leading_module
 from columnar.roles import leading_node
 from columnar.roles.leadership import LEAD_TRIES, Leadership
+from columnar.roles.leading import Leading
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
 from columnar.roles.leased_membership import LeasedMembership
 from columnar.roles.membership import SOLE
 from columnar.roles.meta_region import CatalogueTerms
-from columnar.storage.data_folder import DataFolder
+from columnar.storage.data_folder import NODES_SINCE, DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
 
@@ -232,3 +235,21 @@ def test_a_node_that_cannot_begin_to_lead_resigns(monkeypatch: pytest.MonkeyPatc
         await leadership.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(("generation", "name"), [(0, "meta"), (5, "meta.5")])
+def test_a_damaged_catalogue_is_named_by_the_folder_that_the_leader_has_open(
+    monkeypatch: pytest.MonkeyPatch, generation: int, name: str
+) -> None:
+    """An operator of nodes was sent to a folder that does not exist."""
+    meta, stores = Mock(), Mock()
+    meta.read_all.side_effect = DamagedData("a block is damaged")
+    meta.close.side_effect = close_meta
+    stores.folder.path, stores.folder.format = "/srv/c", NODES_SINCE - 1
+    monkeypatch.setattr(leading_module, "MetaRegion", lambda *_: meta)
+    with pytest.raises(DamagedData, match=rf"^/srv/c/regions/{re.escape(name)}: a block is damaged; put it back"):
+        asyncio.run(Leading(stores, terms=CatalogueTerms(generation=generation)).open())
+
+
+async def close_meta(_awaited: object) -> None:
+    pass

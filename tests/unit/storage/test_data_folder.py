@@ -207,12 +207,23 @@ def test_a_new_file_system_and_a_start_that_was_cut_off_are_no_strangers(tmp_pat
     assert "it holds lost+found;" in refusal(other)
 
 
+CATALOGUES = ["meta", "meta.5", "meta.6.from"]  # of nodes: a generation, and one whose takeover was cut off
+
+
+def with_catalogue(folder: Path, entry: str) -> None:
+    """Make the store of a catalogue, as far as a look at the folder goes."""
+    (folder / REGIONS / entry).mkdir(parents=True)
+    (folder / REGIONS / entry / "CURRENT").touch()
+
+
+@pytest.mark.parametrize("catalogue", CATALOGUES)
 @pytest.mark.parametrize("said", [None, "", "something else", "columnar-data", "columnar-data six"])
-def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(tmp_path: Path, said: str | None) -> None:
+def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(
+    tmp_path: Path, said: str | None, catalogue: str
+) -> None:
     """A folder of any format, without the file, was taken for one of the present format."""
     DataFolder.locked(str(tmp_path)).close()
-    (tmp_path / REGIONS / "meta").mkdir()
-    (tmp_path / REGIONS / "meta" / "CURRENT").touch()
+    with_catalogue(tmp_path, catalogue)
     (tmp_path / "FORMAT").unlink()
     if said is not None:
         (tmp_path / "FORMAT").write_text(said)
@@ -223,9 +234,23 @@ def test_a_format_that_a_store_lost_is_named_and_written_by_the_repair_alone(tmp
     assert data_folder.lost_format(str(tmp_path)) == ""
 
 
+@pytest.mark.parametrize("entry", ["meta.6.9.new", "meta.5.deleted"])
+def test_a_catalogue_that_is_being_made_or_removed_is_no_store(tmp_path: Path, entry: str) -> None:
+    with_catalogue(tmp_path, entry)
+    assert data_folder.lost_format(str(tmp_path)) == ""
+    assert "FORMAT is missing, and of the store beside it the catalogue" in refusal(tmp_path)
+
+
+def test_a_format_that_cannot_be_looked_for_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    """The command ended with a traceback."""
+    with_catalogue(tmp_path, "meta")
+    (tmp_path / "FORMAT").mkdir()
+    with pytest.raises(HostError, match="cannot use the data folder"):
+        data_folder.lost_format(str(tmp_path))
+
+
 def test_a_newer_format_is_no_lost_one(tmp_path: Path) -> None:
-    (tmp_path / REGIONS / "meta").mkdir(parents=True)
-    (tmp_path / REGIONS / "meta" / "CURRENT").touch()
+    with_catalogue(tmp_path, "meta")
     (tmp_path / "FORMAT").write_text("columnar-data 10")
     assert data_folder.lost_format(str(tmp_path)) == ""
     with pytest.raises(HostError, match="upgrade"):
