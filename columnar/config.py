@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from columnar import limits
 from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
+from columnar.memory_plan import QUARTER, MemoryPlan, planned
+from columnar.runtime.memory_limit import memory_limit
 
 _TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    size_bytes: int = 0  # of all processes of the store on this machine; 0: as the machine allows
+    open_regions: int = limits.OPEN_REGIONS  # fewer if the memory or the system's descriptors are for fewer
+
+    def plan(self, servers: int = 1, *, has_triggers: bool = False) -> MemoryPlan:
+        """Return the bounds of each of ``servers`` servers.  Raises HostError if ``size_bytes`` is too little."""
+        size = self.size_bytes or memory_limit().size_bytes // QUARTER
+        return planned(size, max(1, servers), has_triggers=has_triggers, is_ordered=self.size_bytes > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +36,7 @@ class StandaloneConfig:
     web_port: int = 9095  # 0: any free port; -1: no web page
     trigger_modules: tuple[str, ...] = ()  # modules that triggers may name; no others are imported
     slow_request_ms: int = limits.SLOW_REQUEST_MS
-    open_regions: int = limits.OPEN_REGIONS  # fewer if the system allows fewer descriptors; a region needs 12
+    memory: MemorySettings = MemorySettings()
     region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE has priority
     scanner_lease_s: float = limits.SCANNER_LEASE_S
     log_records: int = limits.LOG_RECORDS  # of one region that a trigger still needs; nearing the bound slows writers
@@ -32,6 +46,19 @@ class StandaloneConfig:
     tls_key: str = ""  # PEM file of the certificate's key; a process that can read it can impersonate the store
     allow_origins: tuple[str, ...] = ()  # of web pages that may use the ports by HTTP, without restrictions
     tls_client_ca: str = ""  # authority that must have signed clients' certificates; "": clients need none
+
+    def memory_plan(self, servers: int = 1) -> MemoryPlan:
+        """Return the bounds of each of ``servers`` servers.  Raises HostError if the memory is too little."""
+        return self.memory.plan(servers, has_triggers=bool(self.trigger_modules))
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> StandaloneConfig:
+        """Return the settings that JSON has kept.  Raises TypeError if they are none of this version."""
+        kept: dict[str, Any] = dict(settings)
+        for name in _TUPLES:
+            kept[name] = tuple(kept.get(name, ()))
+        kept["memory"] = MemorySettings(**kept.get("memory", {}))
+        return cls(**kept)
 
 
 AHEAD: Final = "ahead"  # argument of a standby region server process, which waits to replace a dead server
@@ -77,8 +104,4 @@ class RegionServerConfig:
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
         """Read the settings.  Raises ValueError or TypeError if ``text`` is not of a supervisor of this version."""
         fields: dict[str, Any] = json.loads(text)
-        config = fields.pop("config")
-        for name in _TUPLES:
-            if name in config:
-                config[name] = tuple(config[name])
-        return cls(config=StandaloneConfig(**config), **fields)
+        return cls(config=StandaloneConfig.of_settings(fields.pop("config")), **fields)

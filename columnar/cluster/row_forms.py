@@ -66,3 +66,4 @@ class Figures:
     connections: int
     requests: dict[str, int]  # by method
     remarks: tuple[str, ...] = ()  # about its regions
+    memory: tuple[tuple[str, int, int], ...] = ()  # part of the plan, bytes in use, bound; none from an older server

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from columnar.errors import ColumnarError, RegionNotLocal
+from columnar.flows.at_hand import ALL_AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
@@ -36,6 +37,7 @@ from columnar.flows.region_followers import RegionFollowers
 from columnar.flows.region_openings import RegionOpenings
 from columnar.flows.subscriptions import Subscriptions
 from columnar.flows.waiting import Waits
+from columnar.limits import LOG_TAILS_BYTES
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import FlowStatus
 from columnar.regions.region import Region
@@ -46,7 +48,14 @@ _log = logging.getLogger(__name__)
 
 
 class Hub:
-    def __init__(self, server: RegionServer, bounds: LogBounds | None = None) -> None:
+    def __init__(
+        self,
+        server: RegionServer,
+        bounds: LogBounds | None = None,
+        tails_bytes: int = LOG_TAILS_BYTES,
+        at_hand_bytes: int = ALL_AT_HAND_BYTES,
+    ) -> None:
+        """Pass the bounds of the tails of change logs and of the changes that followers have at hand, in memory."""
         self._server = server
         self._kinds = kinds = Kinds()
         self._subscriptions = subscriptions = Subscriptions()
@@ -57,7 +66,14 @@ class Hub:
         self._openings = RegionOpenings(server, subscriptions.is_followed, self.background)
         self.waits = Waits(server, self.followers, subscriptions, self._openings)
         self.listener = RegionFollowers(
-            kinds, subscriptions, self.followers, self.upkeep, self._openings, self.background
+            kinds,
+            subscriptions,
+            self.followers,
+            self.upkeep,
+            self._openings,
+            self.background,
+            tails_bytes,
+            at_hand_bytes,
         )
 
     @property

@@ -108,6 +108,8 @@ class RegionFollowers(ChangeListener):
         upkeep: LogUpkeep,
         openings: RegionOpenings,
         background: Background,
+        tails_bytes: int,
+        at_hand_bytes: int,
     ) -> None:
         self._kinds = kinds
         self._subscriptions = subscriptions
@@ -116,11 +118,16 @@ class RegionFollowers(ChangeListener):
         self._openings = openings
         self._background = background
         self._handover = Handover(followers, upkeep)
-        self._tails = LogTails()
-        self._all_at_hand = AllAtHand()
+        self._tails = LogTails(tails_bytes)
+        self._all_at_hand = AllAtHand(at_hand_bytes)
         self._steps = FollowerSteps(followers, upkeep)
         self._tries: dict[Key, asyncio.TimerHandle] = {}  # next tries to begin missing followers
         self.lock = asyncio.Lock()  # while it is held no subscription of a table begins or ends
+
+    @property
+    def changes_bytes(self) -> int:
+        """The bytes of changes in memory, for followers."""
+        return self._tails.size_bytes + self._all_at_hand.size_bytes
 
     # --- followers -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ A gateway requests rows that its copy of the routes assigns to this server.  The
 this server does not own, which are skipped.  No request is forwarded, so two servers never wait for each other's
 answers.
 
-Invariant: the memory of all unfinished answers is bounded by ``limits.PEER_REPLY_BYTES``, and a step that waits for
+Invariant: the memory of all unfinished answers is bounded by ``reply_bytes``, and a step that waits for
 room waits for other answers only.
 
 Owned by the loop.
@@ -41,9 +41,11 @@ from columnar.wire.codec_replies import map_rows
 class OperationPeerHandlers:
     """Handlers by class of request, in ``answers``; each raises errors of ``columnar.errors``."""
 
-    def __init__(self, server: RegionServer, now_s: Callable[[], float] = monotonic) -> None:
-        """``now_s`` is the clock of the quotas."""
-        reply_memory = ReplyMemoryBudget(PEER_REPLY_BYTES, STEP_BYTES, server.reply_memory.loop_budget)
+    def __init__(
+        self, server: RegionServer, now_s: Callable[[], float] = monotonic, reply_bytes: int = PEER_REPLY_BYTES
+    ) -> None:
+        """``now_s`` is the clock of the quotas; ``reply_bytes`` bounds the memory of all unfinished answers."""
+        reply_memory = ReplyMemoryBudget(reply_bytes, STEP_BYTES, server.reply_memory.loop_budget)
         self._access = TableAccess(server, now_s, reply_memory)
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)

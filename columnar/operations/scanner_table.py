@@ -87,8 +87,13 @@ class ScannerTable:
         bound: int = OPEN_SCANNERS,
         lease_s: float = SCANNER_LEASE_S,
         slot: int = 0,
+        bound_bytes: int = SCANNERS_BYTES,
     ) -> None:
-        """``slot`` is this server's slot in ids (``slot_of_server``)."""
+        """``slot`` is this server's slot in ids (``slot_of_server``).
+
+        ``bound_bytes`` bounds the columns and filters of all open scanners.
+        """
+        self._bound_bytes = bound_bytes
         self._now = now_s
         self._bound = bound
         self._lease_s = lease_s
@@ -104,7 +109,7 @@ class ScannerTable:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the open scanners' columns and filters, bounded by ``limits.SCANNERS_BYTES``."""
+        """The bytes of the open scanners' columns and filters, bounded by ``bound_bytes``."""
         return self._size_bytes
 
     def open_scanner(self, scanner: Scanner, connection: int) -> int:
@@ -114,9 +119,9 @@ class ScannerTable:
         if len(self._of_connection.get(connection, ())) >= CONNECTION_SCANNERS:
             raise TooManyScanners(f"this connection has {CONNECTION_SCANNERS} scanners open; close some")
         size = scanner.spec.size_bytes
-        if self._size_bytes + size > SCANNERS_BYTES:
+        if self._size_bytes + size > self._bound_bytes:
             raise TooManyScanners(
-                f"the columns and filters of the open scanners have over {SCANNERS_BYTES} bytes; "
+                f"the columns and filters of the open scanners have over {self._bound_bytes} bytes; "
                 "close some or wait until their leases end"
             )
         self._size_bytes += size

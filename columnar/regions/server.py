@@ -81,11 +81,12 @@ class RegionServer:
         clock: Clock,
         *,
         open_regions: int = OPEN_REGIONS,
+        gathered_bytes: int = GATHERED_BYTES,
         epoch: int | None = FIRST_EPOCH,
     ) -> None:
         self.tables = Tables()
         self.listener: ChangeListener = ChangeListener()
-        self.reply_memory = ReplyMemoryBudget(GATHERED_BYTES, STEP_BYTES)
+        self.reply_memory = ReplyMemoryBudget(gathered_bytes, STEP_BYTES)
         self.folders = RegionFolders(regions_folder, engine)
         self.read_only = ReadOnlyRegions(self)
         self.hosting = Hosting(committer, epoch, self.read_only, self)

@@ -104,7 +104,7 @@ class MasterService:
         Pass ``may_end_servers`` if its callers use the private socket or have presented a certificate.
         """
         operations, leading = self._operations, self._leading
-        facts = Facts(self._folder.path, self._started_s, lambda: 0, dict)
+        facts = Facts(self._folder.path, self._started_s, lambda: 0, dict, tuple)
         return ThriftService(
             operations.scanners,
             self._slow_log,

@@ -17,6 +17,7 @@ from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.config import StandaloneConfig
 from columnar.errors import ForwardToMaster, HostError
 from columnar.master.staging import Staging
+from columnar.memory_plan import MemoryPlan
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_location import Location
 from columnar.operations.slow_log import SlowLog
@@ -35,7 +36,7 @@ from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources
 from columnar.wire.browsers import Visitors
 from columnar.wire.idl import SERVICE
-from columnar.wire.server import WireServer
+from columnar.wire.server import WireLimits, WireServer
 
 if TYPE_CHECKING:
     import socket
@@ -104,7 +105,13 @@ class ServerPorts:
         self.connection_ids = itertools.count(1)  # scanners are identified by the connection that opened them
         self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
         thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
-        facts = Facts(self.folder.path, self.started_s, lambda: self.connections, self.counters.calls)
+        facts = Facts(
+            self.folder.path,
+            self.started_s,
+            lambda: self.connections,
+            self.counters.calls,
+            lambda: serving.memory_parts(self.buffered_bytes),
+        )
         self.extension = ExtensionMethods(operations, writes, master.changes, facts)
         self.slow_log = SlowLog(operations.descriptions, serving.scanners, self.config.slow_request_ms)
         routing: set[int] = set()
@@ -135,6 +142,7 @@ class ServerPorts:
         self.wires[THRIFT1] = WireServer(
             service,
             self.counters,
+            _wire_limits(serving.memory_plan, self.config),
             connection_ids=self.connection_ids,
             sibling_hint=thrift2.where_is,
             tls=self.tls,
@@ -201,6 +209,7 @@ class ServerPorts:
         self.wires[THRIFT2] = WireServer(
             service,
             self.counters.of_service("thrift2."),
+            _wire_limits(serving.memory_plan, self.config),
             definition=thrift2.DEFINITION,
             connection_ids=self.connection_ids,
             sibling_hint=thrift1.where_is,
@@ -306,10 +315,10 @@ class ServerPorts:
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
-        """The bytes of requests and replies under way, by name of the buffer."""
+        """The bytes of requests and replies under way, by name of their part of the memory plan."""
         return {
-            "input": sum(wire.input_bytes for wire in self.wires.values()),
-            "output": sum(wire.output_bytes for wire in self.wires.values()),
+            "requests": sum(wire.input_bytes for wire in self.wires.values()),
+            "replies": sum(wire.output_bytes for wire in self.wires.values()),
         }
 
     def sources(self, serving: Serving, commits: Callable[[], int]) -> Sources:
@@ -326,7 +335,7 @@ class ServerPorts:
             slow_requests=lambda: self.slow_log.count,
             triggers=list,
             views=serving.owner.views.view_statuses,
-            buffered_bytes=lambda: serving.buffered_bytes(self.buffered_bytes),
+            memory=lambda: serving.memory_parts(self.buffered_bytes),
         )
 
     async def close_thrift2(self) -> None:
@@ -405,6 +414,16 @@ class RemoteMaster:
         self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
         self.view_generations = _Part()
         self.snapshots = _Part(staged=_Part(staging=Staging(staging)))
+
+
+def _wire_limits(memory: MemoryPlan, config: StandaloneConfig) -> WireLimits:
+    """Return the limits of each port; the ports share the memory for requests and replies."""
+    ports = 2 if config.thrift2_port >= 0 else 1
+    return WireLimits(
+        message_bytes=memory.message_bytes,
+        server_input_bytes=memory.requests // ports,
+        server_output_bytes=memory.replies // ports,
+    )
 
 
 def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:

@@ -143,6 +143,7 @@ class ClusterServer:
     def __init__(
         self,
         config: RegionServerConfig,
+        engine: RocksEngine,
         lease: LeasePage,
         page: ServerPage,
         on_orphaned: Callable[[str], None],
@@ -154,7 +155,6 @@ class ClusterServer:
         """
         self.local_server = Incarnation(config.name, config.number)
         self._config = config
-        engine = RocksEngine.of_several(config.servers)
         self.stores = ServerStores(config.config.data, str(self.local_server), engine, page)
         self._folder = SharedFolder(config.data, config.cluster_id)
         self._hello = Hello(config.cluster_id, self.local_server)
@@ -172,7 +172,8 @@ class ClusterServer:
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)
             self.stores.clock.observe(self._config.clock_ms)
-            self.serving = Serving(config, self.stores, None, slot_of_server(self.local_server), self._link_terms.gate)
+            slot, gate = slot_of_server(self.local_server), self._link_terms.gate
+            self.serving = Serving(config, self.stores, None, slot, gate)
             self.region_assigner = RegionAssigner(self.local_server, self.serving.server, self.stores)
             self.serving.server.openings.ownership_at = self.region_assigner.ownership_at
             self.serving.server.openings.on_settled = self.region_assigner.settled
@@ -208,7 +209,9 @@ class ClusterServer:
     async def _join_the_others(self) -> None:
         """Answer calls of the other servers, and send them the calls of this server's clients for their regions."""
         ports = self.ports
-        self.peer_server = PeerServer(ports.wires, self._refuse_not_local, ports.connection_ids)
+        self.peer_server = PeerServer(
+            ports.wires, self._refuse_not_local, ports.connection_ids, self.serving.memory_plan.peer_calls
+        )
         self.peers = Peers(self._hello, self._address_of_peer, self.peer_server, self._link_terms)
         self.peer_server.register_with_sender(LeaveLinks, self.peers.retire_links)
         self.forwarding = Forwarding(self.local_server, self.routes, self.peers, self.peer_server.serve_locally)
@@ -233,7 +236,10 @@ class ClusterServer:
             self.local_server, self.ports, self.serving, self.routes, self.peers, lambda: self.rpc_handlers.servers()
         )
         self.owners = RoutedOwners(self.local_server, self.routes, self.peers, self.peer_server.handlers)
-        handlers, operations = OperationPeerHandlers(self.serving.server), self.serving.operations
+        handlers, operations = (
+            OperationPeerHandlers(self.serving.server, reply_bytes=self.serving.memory_plan.peer_replies),
+            self.serving.operations,
+        )
         self.peer_server.register(handlers.answers)
         connect(operations, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others

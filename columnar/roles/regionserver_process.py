@@ -57,6 +57,7 @@ from columnar.runtime.last_lines import LastLines
 from columnar.runtime.log_lines import flush, keep_last_lines, log_to_stderr
 from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.storage.descriptors import raise_limit
+from columnar.storage.rocks import RocksEngine
 
 _log = logging.getLogger("columnar.server")
 
@@ -155,7 +156,8 @@ async def _serve(
     stopping = _stop_on_signals()
     peer_tls = read_peer_tls(config.config) if config.peer_host else None
     lease_page = LeasePage.open_inherited(lease)
-    server = ClusterServer(config, lease_page, page, _gone, peer_tls)
+    engine = RocksEngine.planned(config.config.memory_plan(config.servers))
+    server = ClusterServer(config, engine, lease_page, page, _gone, peer_tls)
 
     time_of_cluster = ClusterTime(lease_page, server.stores.clock)
 

@@ -16,6 +16,7 @@ from columnar.coordination.lease_gate import LeaseGate
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.hub import Hub
+from columnar.memory_plan import REGION_BYTES, MemoryPart, MemoryPlan
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
@@ -54,6 +55,7 @@ class Serving:
         a trigger or effect begins, unless it is open; None in a process without a lease.
         """
         self.gate = gate  # constant
+        memory = stores.engine.plan
         self._config = config
         self._stores = stores
         self.server = RegionServer(
@@ -61,12 +63,18 @@ class Serving:
             stores.region_folders.root,
             stores.committer,
             stores.clock,
-            open_regions=stores_within(config.open_regions),
+            open_regions=stores_within(min(config.memory.open_regions, memory.open_regions)),
+            gathered_bytes=memory.gathered,
             epoch=epoch,
         )
-        self.scanners = ScannerTable(time.monotonic, lease_s=config.scanner_lease_s, slot=slot)
+        self.scanners = ScannerTable(
+            time.monotonic, lease_s=config.scanner_lease_s, slot=slot, bound_bytes=memory.scanners
+        )
         self.operations = TableOperations(self.server, self.scanners)
-        hub = Hub(self.server, LogBounds(config.log_records, config.log_bytes))
+        hub = Hub(
+            self.server, LogBounds(config.log_records, config.log_bytes), memory.tails_bytes, memory.at_hand_bytes
+        )
+        self._followers = hub.listener
         self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
         self.trigger_manager.governor.gate = gate
         self.server.listener = hub.listener
@@ -147,10 +155,22 @@ class Serving:
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]
 
-    def buffered_bytes(self, port_bytes: Mapping[str, int]) -> dict[str, int]:
-        """Return the bytes of each buffer that ``limits`` bounds, by name."""
-        gathered, scanners = self.server.reply_memory.total_bytes, self.scanners.size_bytes
-        return {**port_bytes, "gathered": gathered, "scanners": scanners}
+    @property
+    def memory_plan(self) -> MemoryPlan:
+        return self._stores.engine.plan
+
+    def memory_parts(self, port_bytes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
+        """Return what is in use of each part of the memory plan, and its bound, in the plan's order."""
+        used = {
+            **self._stores.engine.used_bytes(),
+            **port_bytes,
+            "gathered": self.server.reply_memory.total_bytes,
+            "scanners": self.scanners.size_bytes,
+            "changes": self._followers.changes_bytes,
+            "regions": self.server.open_count() * REGION_BYTES,
+        }
+        bounds = self.memory_plan.bounds
+        return tuple([MemoryPart(name, used[name], most) for name, most in bounds.items() if name in used])
 
     async def stop_triggers(self) -> None:
         """Stop the triggers.  Call before the port closes, which would make their calls fail."""

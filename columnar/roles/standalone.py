@@ -32,24 +32,26 @@ if TYPE_CHECKING:
 class Standalone:
     """The standalone store.  Call ``locked``, ``start``, then serve until ``stop``.  Owned by one event loop."""
 
-    def __init__(self, config: StandaloneConfig, folder: DataFolder, ports: ServerPorts) -> None:
+    def __init__(self, config: StandaloneConfig, engine: RocksEngine, folder: DataFolder, ports: ServerPorts) -> None:
         self.config = config
+        self._engine = engine
         self.folder = folder
         self.ports = ports
 
     @classmethod
     def locked(cls, config: StandaloneConfig) -> Standalone:
         """Lock the data folder and read the certificate.  Raises HostError, with the folder unlocked."""
+        engine = RocksEngine.planned(config.memory_plan())
         folder = DataFolder.locked(config.data)
         try:
-            return cls(config, folder, ServerPorts(config, folder, read_tls(config)))
+            return cls(config, engine, folder, ServerPorts(config, folder, read_tls(config)))
         except BaseException:
             folder.close()
             raise
 
     async def start(self) -> None:
         """Start to serve.  Raises HostError or DamagedData; then no store is open, but the folder is still locked."""
-        self.stores = ProcessStores(self.folder, RocksEngine())
+        self.stores = ProcessStores(self.folder, self._engine)
         self.stores.open()
         async with AsyncExitStack() as undo:
             undo.callback(self.stores.close)

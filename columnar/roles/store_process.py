@@ -30,10 +30,12 @@ from columnar import version
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.service_access import PASSWORD, ServiceAccess
 from columnar.errors import ColumnarError, HostError
+from columnar.memory_plan import readable_bytes
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
 from columnar.runtime.faults import met_by_the_loop
 from columnar.runtime.log_lines import complain, log_to_stderr, say
+from columnar.runtime.memory_limit import memory_limit
 from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.storage.descriptors import raise_limit
 from columnar.webui.server import bind, served_at
@@ -60,6 +62,7 @@ def run(config: StandaloneConfig, log_level: str, node: NodeConfig | None = None
     raise_limit()
     switch_quickly()
     try:
+        _log.info("%s", memory_line(config, max(1, node.servers) if node is not None else 1))
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, node))
     except ColumnarError as error:
@@ -109,6 +112,23 @@ async def _serve(config: StandaloneConfig, node: NodeConfig | None) -> int:
     await store.stop()
     _log.info("stopped")
     return 0
+
+
+def memory_line(config: StandaloneConfig, servers: int) -> str:
+    """Return the line of the log that says how much memory the store plans with.
+
+    Raises HostError if it is too little.
+    """
+    plan, limit = config.memory_plan(servers), memory_limit()
+    of = f"of {limit.source}'s {readable_bytes(limit.size_bytes)}" if limit.size_bytes else "of an unknown amount"
+    if config.memory.size_bytes > limit.size_bytes > 0:
+        of += ", WHICH IS LESS: the system may end the store"
+    said = f"--memory {readable_bytes(config.memory.size_bytes)}" if config.memory.size_bytes else "no --memory"
+    each = "" if servers == 1 else f" for each of {servers} servers"
+    caches, buffers = readable_bytes(plan.block_cache), readable_bytes(plan.write_buffers)
+    return (
+        f"memory: {said}, {of}; block cache {caches}, write buffers {buffers}, {plan.open_regions} open regions{each}"
+    )
 
 
 def warn_of_the_open(config: StandaloneConfig) -> None:
@@ -170,8 +190,7 @@ def main(text: str) -> int:
     password = os.environ.pop(PASSWORD, "")  # child processes run the code of triggers, and do not get it
     if node is not None:
         node["access"] = ServiceAccess(password=password, **node.get("access", {}))
-    modules, origins = tuple(settings.pop("trigger_modules")), tuple(settings.pop("allow_origins"))
-    config = StandaloneConfig(trigger_modules=modules, allow_origins=origins, **settings)
+    config = StandaloneConfig.of_settings(settings)
     return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the options of ``columnar node``.  Each raises UsageError, with the next step."""
+"""Checks of the options of ``columnar node`` and ``standalone``.  Each raises UsageError, with the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,22 @@ def check_fence(_context: click.Context, _option: click.Parameter, command: str)
     return command
 
 
-def check_name(name: str) -> str:
+def check_memory(_context: click.Context, _option: click.Parameter, said: str) -> int:
+    """Return the bytes of ``--memory``; 0 if it was left out."""
+    from columnar.memory_plan import parse_bytes
+
+    try:
+        return parse_bytes(said) if said else 0
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def check_name(name: str | None) -> str:
+    """Return the node's name, by default the host's."""
+    if name is None:
+        import platform  # 2 ms that the other commands do not need
+
+        name = platform.node().partition(".")[0]
     if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name, re.IGNORECASE) is None:
         raise click.UsageError(f"'{name}' names no node: letters, digits and '-', 40 at most; choose one with --name")
     return name

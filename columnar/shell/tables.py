@@ -425,13 +425,21 @@ def status(server: Server) -> None:
     }
     silent = [_text(name) for name in report.silentServers or ()]
     remarks = [_text(remark) for remark in report.remarks or ()]
+    parts = [(_text(one.name), one.usedBytes, one.limitBytes) for one in report.memory or ()]
     if server.output.as_json:
-        server.output.facts({**facts, "requests": requests, "silent_servers": silent, "remarks": remarks})
+        memory = {name: {"used_bytes": used, "limit_bytes": limit} for name, used, limit in parts}
+        shown = {**facts, "memory": memory, "requests": requests}
+        server.output.facts({**shown, "silent_servers": silent, "remarks": remarks})
     else:
-        server.output.facts({**facts, "requests": sum(requests.values())})
+        uses = {f"memory_{name}": _use(used, limit) for name, used, limit in parts}
+        server.output.facts({**facts, **uses, "requests": sum(requests.values())})
         remark_on_silent(silent)
         for remark in remarks:
             click.echo(remark, err=True)
+
+
+def _use(used_bytes: int, limit_bytes: int) -> str:
+    return f"{bytes_text(used_bytes)} of {bytes_text(limit_bytes)}"
 
 
 def _text(value: bytes | str) -> str:

@@ -2,7 +2,7 @@
 
 Each store is a RocksDB database, and each space is a column family in it.  All stores of an engine
 share a block cache and a write-buffer budget, so memory does not grow with the number of
-regions (limits: ``CACHE_BYTES``, ``WRITE_BUFFERS_BYTES``).
+regions (``memory_plan``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import rocksdict
 
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.limits import MIB
+from columnar.memory_plan import CACHE_BYTES, IN_MEMORY_CACHE_BYTES, WRITE_BUFFERS_BYTES, MemoryPlan, ordinary
 from columnar.storage.api import DEFAULT_OPTIONS, SpaceOptions, Store
 from columnar.storage.capture import Capture
 from columnar.storage.data_folder import forget_opened, note_opened, was_opened
@@ -31,10 +32,6 @@ from columnar.storage.rocks_store import RocksStore
 from columnar.storage.server_log_files import ServerLog
 from columnar.storage.synced_bound import SYNCED
 
-CACHE_BYTES: Final = 64 * MIB
-IN_MEMORY_CACHE_BYTES: Final = 32 * MIB  # additional, for spaces whose cache is "reserved"
-WRITE_BUFFERS_BYTES: Final = 64 * MIB  # of all regions together; beyond it the fullest buffer is flushed
-SHARE_BYTES: Final = 32 * MIB  # the least of each of the three for one of several servers
 MANIFEST_BYTES: Final = 1 * MIB  # a longer MANIFEST is replaced by a new one, because each opening reads it
 WAL_BYTES: Final = 64 * MIB  # of one region; beyond it the oldest spaces are flushed
 BACKGROUND_JOBS: Final = 3  # of each store: one flush and two compactions
@@ -52,7 +49,10 @@ class RocksEngine:
         cache_bytes: int = CACHE_BYTES,
         write_buffers_bytes: int = WRITE_BUFFERS_BYTES,
         in_memory_bytes: int = IN_MEMORY_CACHE_BYTES,
+        plan: MemoryPlan | None = None,
     ) -> None:
+        """``plan``: of the process; only its other parts are for readers of ``plan``."""
+        self.plan = plan if plan is not None else ordinary()  # constant
         self._caches = Caches(rocksdict.Cache(cache_bytes), rocksdict.Cache(in_memory_bytes))
         self._env = rocksdict.Env()
         self._env.lower_thread_pool_cpu_priority()  # of compactions: neither the loop nor an fsync waits for them
@@ -68,12 +68,22 @@ class RocksEngine:
         self.dead_logs, self.server_log = dead_logs, server_log
 
     @classmethod
-    def of_several(cls, servers: int) -> RocksEngine:
-        """Return the engine of one of ``servers`` servers on a machine, which share the memory of a single server."""
-        cache, in_memory, buffers = (
-            max(SHARE_BYTES, whole // servers) for whole in (CACHE_BYTES, IN_MEMORY_CACHE_BYTES, WRITE_BUFFERS_BYTES)
+    def planned(cls, plan: MemoryPlan) -> RocksEngine:
+        """Return an engine with the caches and write buffers of the plan."""
+        return cls(
+            cache_bytes=plan.block_cache,
+            write_buffers_bytes=plan.write_buffers,
+            in_memory_bytes=plan.in_memory_cache,
+            plan=plan,
         )
-        return cls(cache_bytes=cache, write_buffers_bytes=buffers, in_memory_bytes=in_memory)
+
+    def used_bytes(self) -> dict[str, int]:
+        """Return what is in use of the plan's parts that the engine has, by name."""
+        return {
+            "block_cache": self._caches.shared.get_usage(),
+            "in_memory_cache": self._caches.reserved.get_usage(),
+            "write_buffers": self._write_buffers.get_usage(),
+        }
 
     def closes(self, capture: Capture | None, sync: Callable[[], None]) -> None:
         """Sync a closing store, because a copy of its folder must find every batch in the store's own log.

@@ -114,6 +114,13 @@ struct TableStatus {
   5: map<string, string> attributes
 }
 
+// What is in use of a part of the memory plan, and its bound (docs/memory.md).
+struct MemoryPart {
+  1: string name,
+  2: i64 usedBytes,
+  3: i64 limitBytes
+}
+
 struct StatusReport {
   1: string version,
   2: string dataFolder,
@@ -130,7 +137,9 @@ struct StatusReport {
   10: list<string> remarks,
   // the commit that the answering server runs, with "-dirty" if its sources were changed, or "unknown"; its Python
   11: string build,
-  12: string python
+  12: string python,
+  // of all servers together, in the order of the plan
+  13: list<MemoryPart> memory
 }
 
 // --- administration -------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from columnar.cluster.row_forms import Figures
 from columnar.errors import IllegalArgument
+from columnar.memory_plan import MemoryPart
 from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
 from columnar.operations.table_operations import TableOperations
@@ -35,6 +36,7 @@ class Facts:
     started_s: float  # time.time()
     connections: Callable[[], int]
     requests: Callable[[], dict[str, int]]
+    memory: Callable[[], tuple[MemoryPart, ...]]
 
 
 class ExtensionMethods:
@@ -109,7 +111,8 @@ class ExtensionMethods:
         """Return the figures of this process."""
         facts = self._facts
         opened, remarks = self._descriptions.open_count(), self._descriptions.faults()
-        return Figures(opened, len(self._scanners), facts.connections(), facts.requests(), remarks)
+        memory = tuple([(one.name, one.used_bytes, one.limit_bytes) for one in facts.memory()])
+        return Figures(opened, len(self._scanners), facts.connections(), facts.requests(), remarks, memory)
 
     def _status(self, sizes: Counter[str], figures: list[Figures], silent: list[str]) -> Any:
         facts = self._facts
@@ -138,7 +141,18 @@ class ExtensionMethods:
             requests=dict(requests),
             silentServers=silent,
             remarks=[*self.remarks(), *(remark for one in figures for remark in one.remarks)],
+            memory=_summed(figures),
         )
+
+
+def _summed(figures: Iterable[Figures]) -> list[Any]:
+    """Return the parts of the servers' memory plans, each summed."""
+    used: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for name, used_bytes, limit_bytes in (part for one in figures for part in one.memory):
+        used[name] += used_bytes
+        most[name] += limit_bytes
+    return [columnar.MemoryPart(name=name, usedBytes=used[name], limitBytes=limit) for name, limit in most.items()]
 
 
 def _checked_mutation(served: ServedTable, row: bytes | None, conditions: Any, operations: Any) -> RowMutation:

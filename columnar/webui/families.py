@@ -26,8 +26,10 @@ def of_process(status: Status) -> Iterator[Family]:
     about = "Regions that cannot be written, as their disk is full or fails, or their files are damaged."
     yield single("columnar_unwritable_regions", GAUGE, about, status.unwritable_regions)
     yield single("columnar_open_scanners", GAUGE, "Scanners not yet closed.", status.open_scanners)
-    about = "Of requests half received, replies unsent or in the making, scanners."
-    yield by_label("columnar_held_bytes", GAUGE, about, "what", status.buffered_bytes)
+    used = [(one.name, one.used_bytes) for one in status.memory]
+    yield by_label("columnar_memory_used_bytes", GAUGE, "Memory in use, by part of the plan.", "part", used)
+    most = [(one.name, one.limit_bytes) for one in status.memory]
+    yield by_label("columnar_memory_limit_bytes", GAUGE, "Bound of each part (--memory).", "part", most)
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
     yield log_lines_dropped(status.log_lines_dropped)

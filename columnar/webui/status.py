@@ -8,12 +8,13 @@ loop must not wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from columnar.cluster.row_forms import RegionState
+from columnar.memory_plan import MemoryPart
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
@@ -108,7 +109,7 @@ class Status:
     methods: tuple[MethodLine, ...]  # by name
     triggers: tuple[TriggerStatus, ...]
     views: tuple[ViewStatus, ...] = ()  # by name
-    buffered_bytes: tuple[tuple[str, int], ...] = ()  # bytes of each buffer that ``limits`` bounds, by name
+    memory: tuple[MemoryPart, ...] = ()  # of the memory plan
     hot_modules: str = ""  # text: how the hot modules run
     flows: tuple[FlowStatus, ...] = ()  # of every kind
     faults: tuple[str, ...] = ()  # faults that an operator must end
@@ -150,7 +151,7 @@ class Sources:
     slow_requests: Callable[[], int]
     triggers: Callable[[], list[TriggerStatus]]
     views: Callable[[], Iterable[ViewStatus]] = tuple
-    buffered_bytes: Callable[[], Mapping[str, int]] = dict
+    memory: Callable[[], tuple[MemoryPart, ...]] = tuple
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowStatus]] = tuple
     slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
@@ -181,7 +182,7 @@ def gather(sources: Sources) -> Status:
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
         views=tuple(sources.views()),
-        buffered_bytes=tuple(sources.buffered_bytes().items()),
+        memory=sources.memory(),
         hot_modules=sources.hot_modules(),
         flows=tuple(sources.flows()),
         faults=descriptions.faults(),

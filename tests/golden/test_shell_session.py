@@ -33,7 +33,7 @@ _MASKS = [  # of every answer
     (r",\d+\.\{R", ",{ID}.{R"),
     (r"(seconds|uptime_seconds)( +)[\d.]+", r"\1\2{S}"),
     (r"^(    )?(build|python)( +)\S+$", r"\1\2\3{IT}"),
-    (r"\b\d+(\.\d)? (B|KB|MB)\b", "{SIZE}"),
+    (r"\b\d+(\.\d)? (B|KB|MB|GB)\b", "{SIZE}"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", "{TIME}"),
     (r"\d{8}-\d{6}(-\d+)?|\d{8}T\d{6}\S*", "{NAME}"),
 ]

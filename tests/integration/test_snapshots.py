@@ -11,6 +11,7 @@ import pytest
 from columnar.client import Connection
 from columnar.client.admin import RegionAdmin
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError
+from columnar.config import MemorySettings
 from columnar.master import view_generations
 from columnar.model.view_definition import Source, View
 from tests.support import trigger_functions
@@ -306,7 +307,7 @@ def test_rows_are_whole_in_a_snapshot_taken_under_writes(serving: Serving, conne
 
 
 def test_regions_that_are_closed_are_copied_without_being_opened(tmp_path: Path) -> None:
-    serving = Serving(tmp_path / "data", open_regions=3).start()
+    serving = Serving(tmp_path / "data", memory=MemorySettings(open_regions=3)).start()
     try:
         connection = serving.connect()
         connection.create_table(b"t", {"a": {"max_versions": 3}, "b": {}}, splits=[b"c", b"d", b"m", b"r"])

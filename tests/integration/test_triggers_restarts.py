@@ -11,6 +11,7 @@ import pytest
 
 from columnar.client import Connection, Put
 from columnar.client.errors import IOError
+from columnar.config import MemorySettings
 from columnar.regions.region import Region
 from tests.support.audit import seen
 from tests.support.cluster_process import until
@@ -173,7 +174,7 @@ def test_the_log_ends_with_its_last_reader(start: Start) -> None:
 
 
 def test_idle_regions_with_triggers_are_closed_over_the_bound_and_busy_ones_stay(start: Start) -> None:
-    serving, connection = start(open_regions=5)
+    serving, connection = start(memory=MemorySettings(open_regions=5))
     connection.create_table("audit", {"a": {}})
     connection.create_table(b"many", {"f": {}}, splits=[b"%02d" % n for n in range(1, 10)])
     connection.triggers.add("many", b"many", NOTE, [b"f"])
@@ -307,7 +308,7 @@ def test_a_kept_log_ends_at_its_size_before_its_time(start: Start) -> None:
 
 
 def test_one_call_may_touch_more_regions_than_may_be_open(start: Start) -> None:
-    _, connection = start(open_regions=4)
+    _, connection = start(memory=MemorySettings(open_regions=4))
     connection.create_table(b"wide", {"f": {}}, splits=[b"%02d" % n for n in range(1, 20)])
     with connection.table(b"wide").batch() as batch:
         for n in range(20):

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from columnar import limits
 from columnar.limits import MIB
-from columnar.storage.rocks import CACHE_BYTES, WRITE_BUFFERS_BYTES
+from columnar.memory_plan import CACHE_BYTES, WRITE_BUFFERS_BYTES
 from tests.overload import neighbours, siege
 from tests.overload.neighbours import KINDS, Latencies, quantile_ms
 from tests.support.ports import free_port
@@ -31,6 +31,7 @@ TIMES: Final = 10.0  # of the quiet p99 is what a neighbour may wait
 LEAST_MS: Final = 5.0  # which everybody may take: two rounds of the loop with all their dear work
 RECOVERY_S: Final = 30.0
 ATTACKERS_S: Final = 60.0  # until all their connections are there
+BUFFERS: Final = ("requests", "replies", "gathered", "scanners")  # which are empty when nothing is under way
 SPARE_SCANNERS: Final = 1_000  # opened by a request whose answer nobody read
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
@@ -176,7 +177,7 @@ def _gauges(web_port: int) -> dict[str, float]:
     found = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
-        if name.startswith("columnar_held_bytes{"):
+        if name.startswith("columnar_memory_used_bytes{") and name.split('"')[1] in BUFFERS:
             found[name.split('"')[1] + " bytes"] = float(value)
         elif name in ("columnar_connections", "columnar_open_scanners"):
             found[name.removeprefix("columnar_")] = float(value)

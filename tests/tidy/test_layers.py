@@ -14,6 +14,7 @@ LAYERS: dict[str, float] = {
     "columnar": 0,
     "columnar.errors": 0,
     "columnar.limits": 0,
+    "columnar.memory_plan": 0,
     "columnar.runtime": 0,
     "columnar.model": 1,
     "columnar.storage": 1,
@@ -40,7 +41,17 @@ LAYERS: dict[str, float] = {
     "columnar.cli": 7,
     "columnar.__main__": 7,
 }
-TOP = {"__init__", "__main__", "cli", "clock", "config", "errors", "limits", "version"}  # modules of no folder
+TOP = {
+    "__init__",
+    "__main__",
+    "cli",
+    "clock",
+    "config",
+    "errors",
+    "limits",
+    "memory_plan",
+    "version",
+}  # modules of no folder
 # Same layer, but strangers to each other.
 STRANGERS: list[set[str]] = [
     {"columnar.regions", "columnar.master", "columnar.client"},

@@ -29,6 +29,7 @@ from columnar.roles.leading_node import register_master_answers
 from columnar.roles.leased_membership import make_node_answers
 from columnar.roles.own_servers import OwnServers
 from columnar.roles.regionserver import ClusterServer
+from columnar.storage.rocks import RocksEngine
 
 SOURCES: Final = Path(columnar.__file__).parent
 KINDS: Final = {kind.__name__ for kind in message_codec.kinds()}
@@ -134,7 +135,7 @@ async def _tables_of_a_server(folder: Path) -> tuple[set[str], set[str], set[str
     page.write_endless()
     readings, descriptor = ServerPage.create()
     os.close(descriptor)
-    server = ClusterServer(config, page, readings, lambda _why: None)
+    server = ClusterServer(config, RocksEngine(), page, readings, lambda _why: None)
     with master, door:
         await server.start(control, doorbell)
         try:

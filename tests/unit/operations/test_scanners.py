@@ -21,7 +21,7 @@ from columnar.model.filter_language import parse
 from columnar.model.filters import Filter
 from columnar.model.mutation import Delete, Put
 from columnar.model.schema import Family, make_table
-from columnar.operations import scanner_table, scanners
+from columnar.operations import scanners
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.read.reply_memory import ReplyMemoryBudget
@@ -367,12 +367,10 @@ def test_open_scanners_have_a_bound() -> None:
     asyncio.run(main())
 
 
-def test_what_open_scanners_remember_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner_table, "SCANNERS_BYTES", 1_000)
-
+def test_what_open_scanners_remember_has_a_bound() -> None:
     async def main() -> None:
         house = House(TABLE)
-        table = ScannerTable(Seconds(), lease_s=10)
+        table = ScannerTable(Seconds(), lease_s=10, bound_bytes=1_000)
         wide = (b"", b"", b"a:" + b"q" * 600)
         first = table.open_scanner(house.scanner(*wide), 1)
         with pytest.raises(TooManyScanners, match="over 1000 bytes"):
