@@ -17,7 +17,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import platform
 import re
 import shutil
 import time
@@ -28,13 +27,13 @@ from typing import Any, Final, Protocol
 from zlib import crc32
 
 from columnar.errors import HostError
+from columnar.runtime.machine_boot import boot_id
 from columnar.storage.data_folder import PROBES
 from columnar.storage.file_systems import mount_of, verdict_on
 from columnar.storage.probe_record import forget_passed, note_passed
 
 FILE_BYTES: Final = 1024 * 1024  # of one file of the probe
 LEFTOVER_S: Final = 3_600.0
-_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"  # the same in each container of the machine
 _NAME: Final = re.compile(r"[a-z0-9]{1,40}(?:/[a-z0-9]{1,40})?")
 _TOKEN: Final = re.compile(r"[0-9a-f]{8,32}")
 
@@ -149,12 +148,7 @@ class MountOperations:
 
     def _identity(self) -> str:
         """Return a text that no other mount has, on this machine or another one."""
-        try:
-            with open(_BOOT_ID, encoding="ascii") as file:
-                machine = file.read().strip()
-        except OSError:  # a system without /proc
-            machine = platform.node()
-        return f"{machine} {os.stat(self.place).st_dev}"
+        return f"{boot_id()} {os.stat(self.place).st_dev}"
 
     def _note_passed(self, kinds: list[str]) -> None:
         note_passed(self.place, [str(kind) for kind in kinds])

@@ -11,6 +11,8 @@ import pytest
 from columnar.storage import opening_notes
 from columnar.storage.opening_notes import LATELY_NS, SLOTS, OpeningNotes, opened_at
 
+DAY_NS = 86_400 * 10**9
+
 
 def test_an_opening_under_way_counts_however_long_ago_it_began(tmp_path: Path) -> None:
     notes = OpeningNotes.begun(str(tmp_path))
@@ -25,15 +27,30 @@ def test_an_opening_under_way_counts_however_long_ago_it_began(tmp_path: Path) -
     assert opened_at(str(tmp_path), time.monotonic_ns() + LATELY_NS) == frozenset()
 
 
-def test_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The master that reads them may be of another version."""
-    monkeypatch.setattr(opening_notes.time, "monotonic_ns", lambda: 0x0102030405060708)
+@pytest.mark.parametrize("ahead_ns", [-DAY_NS, 0, DAY_NS], ids=["started later", "at the same time", "started before"])
+def test_of_another_machine_only_openings_under_way_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_ns: int
+) -> None:
+    """Each death blamed the last 64 openings if the dead machine had started before the leader's."""
+    notes = OpeningNotes.begun(str(tmp_path))
+    for region in range(1, SLOTS):
+        notes.begins(region)
+        notes.ends(region)
+    notes.begins(SLOTS)
+    died_ns = time.monotonic_ns()
+    assert opened_at(str(tmp_path), died_ns) == set(range(1, SLOTS + 1))
+    monkeypatch.setattr(opening_notes, "boot_id", lambda: "the leader's machine")
+    assert opened_at(str(tmp_path), died_ns - ahead_ns) == {SLOTS}
+
+
+def test_of_a_file_of_an_older_program_only_openings_under_way_count(tmp_path: Path) -> None:
     notes = OpeningNotes.begun(str(tmp_path))
     notes.begins(7)
     notes.ends(7)
-    notes.begins(258)
-    slots = bytes(16) + bytes.fromhex("0000000000000007 0102030405060708 0000000000000102 0000000000000000")
-    assert (tmp_path / "openings").read_bytes() == slots.ljust(1024, b"\x00")
+    notes.begins(8)
+    file = tmp_path / opening_notes.NAME
+    file.write_bytes(file.read_bytes()[: SLOTS * 16])
+    assert opened_at(str(tmp_path), time.monotonic_ns()) == {8}
 
 
 def test_the_latest_are_kept(tmp_path: Path) -> None:
