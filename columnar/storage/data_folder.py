@@ -227,6 +227,31 @@ def _known_format(path: str, make: Callable[[str, bytes], None]) -> int:
     return int(number)
 
 
+def check_content(path: str) -> None:
+    """Raise the HostError with which a start refuses what the folder holds.  Only reads, without the lock.
+
+    ``check_without_nodes`` is a further check of a start.  Raises OSError too.
+    """
+    _check_new(path)
+    if os.path.exists(os.path.join(path, FORMAT)):
+        _known_format(path, _leave_missing)
+        _check_regions(path)
+
+
+def _leave_missing(_path: str, _data: bytes) -> None:
+    pass  # it was removed a moment ago: opening it raises OSError
+
+
+def format_of(path: str) -> int | None:
+    """Return the number in FORMAT, whether this version knows it or not; None if there is none.  Raises OSError."""
+    try:
+        with open(os.path.join(path, FORMAT), encoding="utf-8", errors="replace") as file:
+            number = _number_in(file.read().strip())
+    except FileNotFoundError:
+        return None
+    return int(number) if number is not None else None
+
+
 def _number_in(text: str) -> str | None:
     """Return the format's number as text, or None if the text is not that of our FORMAT."""
     word, _, number = text.partition(" ")

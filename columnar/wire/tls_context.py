@@ -140,11 +140,16 @@ def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:
     return context
 
 
-def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
+def validity_of(pem: str) -> tuple[datetime, datetime]:
+    """Return from when and until when the first certificate is valid.  Raises ValueError if there is none."""
     from asn1crypto.x509 import Certificate  # a store without TLS never loads it
 
     certificate = Certificate.load(ssl.PEM_cert_to_DER_cert(_first_certificate(pem)))
-    begins, ends = certificate.not_valid_before, certificate.not_valid_after
+    return certificate.not_valid_before, certificate.not_valid_after
+
+
+def _warn_of_dates(name: str, pem: str, now: datetime) -> None:
+    begins, ends = validity_of(pem)
     if now >= ends:
         _log.error("THE CERTIFICATE %s EXPIRED on %s: clients will refuse it; renew it", name, ends)
     elif now < begins:

@@ -29,6 +29,7 @@ LAYERS: dict[str, float] = {
     "columnar.operations": 4.2,  # a call of operations may be forwarded; the cluster's links know no operation
     "columnar.flows": 4.5,
     "columnar.checking": 5,
+    "columnar.diagnosis": 5,
     "columnar.triggers": 5,
     "columnar.views": 5,
     "columnar.connections": 5,

@@ -1,0 +1,111 @@
+"""The diagnosis of a store: its facts are gathered, and each check looks at them.
+
+gather      asks the store over its port, then the data folder, its processes, the machine; blocks for seconds
+diagnose    (pure) findings of facts
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from columnar.client import ClientTls
+from columnar.diagnosis.facts import CertificateFacts, Facts, PortFacts, Role, RunningStore, StoreFacts
+from columnar.diagnosis.findings import Finding, by_level
+from columnar.diagnosis.folder_checks import check_folder
+from columnar.diagnosis.folder_facts import gather_folder
+from columnar.diagnosis.machine_checks import check_machine
+from columnar.diagnosis.machine_facts import clock_facts, memory_facts, program_facts
+from columnar.diagnosis.process_facts import limits_of, port_facts, running_store, served_by
+from columnar.diagnosis.store_checks import check_store
+from columnar.diagnosis.store_facts import certificate_facts, store_facts
+
+PORTS: Final = {"port": "--port", "web_port": "--web-port", "thrift2_port": "--thrift2-port"}
+DEFAULT_PORTS: Final = {"port": 9090, "web_port": 9095}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The store to diagnose; None and empty texts stand for what was not said."""
+
+    data: str | None
+    default_data: str  # the folder that is taken if neither ``data`` nor an answering store names one
+    store: str  # HOST:PORT
+    is_store_wanted: bool  # ``store`` was named
+    tls: ClientTls | None = None
+    settings: Mapping[str, Any] | None = None  # of the store that is to start: host, port, web_port, tls_cert ...
+    role: Role | None = None
+    is_before_start: bool = False  # a served folder and taken ports hinder the start that is to follow
+
+
+def gather(subject: Subject) -> Facts:
+    """Gather the facts.  Takes some seconds, and a minute if store and folder do not answer."""
+    if subject.is_before_start:
+        store = StoreFacts(subject.store, False)
+    else:
+        store = store_facts(subject.store, subject.tls, is_wanted=subject.is_store_wanted)
+    data = subject.data
+    if data is None and store.data and os.path.isdir(store.data):
+        data = store.data
+    data = data if data is not None else subject.default_data
+    folder, lock, syncs = gather_folder(data, os.geteuid())
+    is_answering = not store.error and store.data != "" and os.path.realpath(store.data) == os.path.realpath(data)
+    running: RunningStore | None = None
+    if lock.is_locked and not subject.is_before_start:
+        running = running_store(data, lock) or (served_by(lock) if is_answering else None)
+    settings = _settings(subject, running)
+    return Facts(
+        program_facts(),
+        folder,
+        lock,
+        syncs,
+        limits_of(running),
+        memory_facts(running),
+        clock_facts(),
+        tuple(_ports(settings, running)),
+        _certificate(settings),
+        running,
+        _answer(store, subject, is_answering=is_answering),
+        subject.role or (running.role if running is not None else None),
+        _servers_in(settings),
+    )
+
+
+def _answer(store: StoreFacts, subject: Subject, *, is_answering: bool) -> StoreFacts | None:
+    """Return the answer if it is about the folder, or was wanted."""
+    if subject.is_before_start:
+        return None
+    return store if subject.is_store_wanted or is_answering or subject.data is None else None
+
+
+def _settings(subject: Subject, running: RunningStore | None) -> dict[str, Any]:
+    """Return the settings that were named, over those of the running store, over the defaults."""
+    named = {key: value for key, value in (subject.settings or {}).items() if value not in (None, "")}
+    return {"host": "127.0.0.1", **DEFAULT_PORTS, **(running.settings if running is not None else {}), **named}
+
+
+def _ports(settings: Mapping[str, Any], running: RunningStore | None) -> list[PortFacts]:
+    found = []
+    for name, option in PORTS.items():
+        port = settings.get(name, -1)
+        if isinstance(port, int) and port > 0:
+            found.append(port_facts(option, str(settings["host"]), port, running))
+    return found
+
+
+def _certificate(settings: Mapping[str, Any]) -> CertificateFacts | None:
+    cert, key, authority = (str(settings.get(name) or "") for name in ("tls_cert", "tls_key", "tls_client_ca"))
+    return certificate_facts(cert, key, authority) if cert else None
+
+
+def _servers_in(settings: Mapping[str, Any]) -> int:
+    node = settings.get("node")
+    number = node.get("servers") if isinstance(node, dict) else settings.get("servers")
+    return number if isinstance(number, int) and number > 0 else 1
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    """Return all findings, the worst first."""
+    return by_level([*check_folder(facts), *check_store(facts), *check_machine(facts)])
