@@ -97,8 +97,14 @@ class RegionServerConfig:
     log_level: str
     config: StandaloneConfig  # settings of the whole store; its ports belong to the node
     clock_ms: int = 0  # reading of the node's clock; all timestamps are above it
-    peer_host: str = ""  # address at which servers of other nodes reach this server; "": its socket in ``run_folder``
+    # Host at which other nodes' servers and clients reach this server; "": its socket in ``run_folder``, and ``host``.
+    peer_host: str = ""
     secret: str = ""  # of the cluster, in hexadecimal; "" without other nodes
+
+    @property
+    def named_host(self) -> str:
+        """The host that clients are told.  On nodes not 0.0.0.0, which is another machine for each client."""
+        return self.peer_host or self.config.host
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RegionServerConfig:

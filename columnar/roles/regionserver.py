@@ -278,7 +278,8 @@ class ClusterServer:
 
     def _locate(self, region: RegionInfo) -> Location:
         """Return the region's owner, or if its address is unknown, this server: clients may call any server."""
-        return self.rpc_handlers.locate(region) or self.ports.own_location(region)
+        named_host = self._config.named_host
+        return self.rpc_handlers.locate(region) or replace(self.ports.own_location(region), host=named_host)
 
     def _owner_of(self, table: str, row: bytes) -> RegionMoved | None:
         found = self.rpc_handlers.new_owner(table, row)
@@ -343,7 +344,7 @@ class ClusterServer:
     def leader_linked(self) -> None:
         ports = self.ports
         self.leader_link.report_soon(
-            Listening(ports.config.host, ports.port, ports.thrift2_port or -1, str(self.endpoint.address))
+            Listening(self._config.named_host, ports.port, ports.thrift2_port or -1, str(self.endpoint.address))
         )
         self.serving.owner.leader_linked()
 

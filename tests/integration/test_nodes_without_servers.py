@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from columnar.client import ClusterAdmin
 from tests.support.coordination_services import running
 from tests.support.many_nodes import ROOT, WAIT_S, ManyNodes, NodeProcess, until
 from tests.support.shell import Shell
@@ -23,7 +24,7 @@ ROWS = [b"a", b"e", b"i"]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
-    """Two nodes that only may lead, started first, and two that only serve."""
+    """Two nodes that only may lead, started first, and two that only serve; the last one listens on all addresses."""
     folder = tmp_path_factory.mktemp("roles")
     with running("etcd", folder, 1, is_quick=True) as service:
         nodes = ManyNodes(folder, service, "etcd", 0, 0, data=[folder / "data"])
@@ -32,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
             ("c1", ("--servers", "0")),
             ("c2", ("--servers", "0")),
             ("s1", ("--servers", "1", "--never-leads")),
-            ("s2", ("--servers", "1", "--never-leads")),
+            ("s2", ("--servers", "1", "--never-leads", "--host", "0.0.0.0")),
         ):
             nodes.nodes.append(NodeProcess(name, folder / "data", nodes.coordination, folder, *flags))
         try:
@@ -79,6 +80,19 @@ def test_a_candidate_leads_has_pages_and_no_port_for_clients(cluster: ManyNodes)
     assert "This node has no servers and does not lead." in page(other, "/")
     assert 'server="s1-s1"' in page(leader, "/metrics")
     assert "columnar_lease_left_seconds" in page(other, "/metrics")
+
+
+def test_a_node_that_listens_on_all_addresses_is_named_by_its_own(cluster: ManyNodes) -> None:
+    """0.0.0.0 is a different machine for each client that gets it as an owner's address."""
+    with cluster.nodes[2].connection() as connection:
+        admin = ClusterAdmin(connection)
+        admin.move(admin.locations(b"t")[0].encoded_name.encode(), "s2-s1")
+        found = admin.locations(b"t")
+    assert "s2-s1" in {one.server for one in found}
+    assert {one.host for one in found} == {"127.0.0.1"}
+    with cluster.nodes[3].rows() as rows:
+        assert {one.serverName for one in rows.client.getTableRegions(b"t")} == {b"127.0.0.1"}
+    assert "0.0.0.0:" not in Shell(f"{cluster.nodes[3].host}:{cluster.nodes[3].port}").out("servers")
 
 
 def test_the_command_on_a_candidates_machine_lists_all_nodes(cluster: ManyNodes) -> None:
