@@ -14,7 +14,7 @@ import logging
 import ssl
 from collections.abc import Callable
 
-from columnar.cluster.peer_address import PeerAddress, listen, port_of
+from columnar.cluster.peer_address import PeerAddress, hosts_of, listen, port_of
 from columnar.cluster.peer_link import PeerLink, State
 from columnar.limits import GREETING_S, GREETINGS
 
@@ -54,6 +54,12 @@ class LinkListener:
         """Return the TCP port.  Call after ``listen`` at a TCP address."""
         assert self._server is not None, "it listens"
         return port_of(self._server)
+
+    @property
+    def hosts(self) -> list[str]:
+        """Return the IP addresses on which it listens.  Call after ``listen`` at a TCP address."""
+        assert self._server is not None, "it listens"
+        return hosts_of(self._server)
 
     @property
     def links(self) -> list[PeerLink]:

@@ -97,6 +97,11 @@ def port_of(server: asyncio.Server) -> int:
     return int(cast(Any, server).sockets[0].getsockname()[1])  # asyncio's ``sockets`` is a tuple, uvloop's a list
 
 
+def hosts_of(server: asyncio.Server) -> list[str]:
+    """Return the IP addresses on which ``server`` listens; a name may have several."""
+    return [str(one.getsockname()[0]) for one in cast(Any, server).sockets]  # as in ``port_of``
+
+
 def watch_peer(transport: asyncio.BaseTransport) -> None:
     """Have the system end a connection over TCP whose peer's machine answers nothing for some PEER_SILENT_S.
 

@@ -12,6 +12,7 @@ If the new files are broken, the old context stays in use.
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import re
@@ -91,16 +92,23 @@ class ServiceAddress:
     def find_local_address(self) -> str:
         """Return the IP address of this machine on its route to the service; sends nothing but a look-up of the name.
 
-        Raises OSError if no host of the service can be looked up, or none has a route.
+        A host of the service on this machine has the route of no other machine, so loopback is the answer only if all
+        hosts are there.  Raises OSError if no host of the service can be looked up, or none has a route.
         """
-        for last, text in enumerate(self.hosts, 1):
+        found, failure = "", OSError("no host")
+        for text in self.hosts:
             host, _, port = text.rpartition(":")
             try:
-                return _address_towards(host.strip("[]"), int(port))
-            except OSError:
-                if last == len(self.hosts):
-                    raise
-        raise AssertionError("an address has a host")
+                towards = _address_towards(host.strip("[]"), int(port))
+            except OSError as error:
+                failure = error
+                continue
+            if not ipaddress.ip_address(towards.partition("%")[0]).is_loopback:
+                return towards
+            found = found or towards
+        if not found:
+            raise failure
+        return found
 
     def _etcd(self, timeout_s: float, user: str, password: str, tls: ServiceTls | None) -> Callable[[], CasStore]:
         urls = [f"{'https' if self.is_tls else 'http'}://{host}" for host in self.hosts]

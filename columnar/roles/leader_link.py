@@ -2,7 +2,8 @@
 
     idle       no leader is known
     dialling   connections to the leader's address are tried until one is open; the leader refuses a process that it
-               does not know to live yet
+               does not know to live yet.  A node other than the leader's may answer there: only the leader's own node,
+               by its name, is a leader whose start is to be waited for
     open       both have said hello; requests go in both directions
     ended      the link broke, or a later leader is followed: dialling again
 
@@ -28,6 +29,7 @@ from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.cluster.peer_link import PeerLink, State
 from columnar.cluster.peers import LinkEnds, LinkTerms
 from columnar.limits import MIB
+from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import CannotOpen
 from columnar.model.region_messages import Message
 from columnar.runtime.background import Background
@@ -68,6 +70,7 @@ class LeaderLink:
         self._why = ""  # the last attempt failed, or the last link has ended
         self._is_early = False  # the leader answers, and its catalogue is not open yet
         self._address = ""
+        self._leader = ""  # the name of the leader's node, if it is known
         self._dialling: asyncio.Task[None] | None = None
         self._waiting: deque[tuple[UnretriedRequest, RawMessage, asyncio.TimerHandle]] = deque()
         self._waiting_bytes = 0
@@ -76,11 +79,11 @@ class LeaderLink:
 
     # --- the link ------------------------------------------------------------------------------------
 
-    def follow(self, epoch: int, address: str) -> None:
-        """Follow the leader of ``epoch`` from now on."""
+    def follow(self, epoch: int, address: str, leader: str = "") -> None:
+        """Follow the leader of ``epoch`` from now on; ``leader`` names its node, if that is known."""
         if epoch < self.epoch or (epoch, address) == (self.epoch, self._address) or self._is_closed:
             return
-        self.epoch, self._address = epoch, address
+        self.epoch, self._address, self._leader = epoch, address, leader
         self._why, self._is_early = "", False
         if self._link is not None:
             self._link.end(f"another node leads, at epoch {epoch}")
@@ -166,13 +169,22 @@ class LeaderLink:
         return ""
 
     def _obstacle(self, hello: Hello) -> str | None:
-        self._is_early = not hello.leader_epoch
-        if self._is_early:
-            return f"{hello.server} does not lead"
+        self._is_early = False
         why = obstacle(hello, self._hello.cluster, self.epoch)
+        if why is None and not hello.leader_epoch:
+            why = self._misdirected(hello.server)
+            self._is_early = why is None
+            return why or f"{hello.server} does not lead"
         if why is None:
             self.epoch = max(self.epoch, hello.leader_epoch)
         return why
+
+    def _misdirected(self, answering: Incarnation) -> str | None:
+        """Return why the node that answers, and does not lead, never will by this address; None if it may."""
+        if self._leader in ("", answering.name):
+            return None
+        whose = "this node's own" if answering == self._hello.server else f"that of node {answering.name}"
+        return f"{self._leader} leads, and the address is {whose}: give each node its own address with --host"
 
     def _opened(self) -> None:
         self._events.leader_linked()

@@ -29,6 +29,7 @@ from columnar.config import StandaloneConfig
 from columnar.coordination.api import Coordination
 from columnar.coordination.node_coordination import NodeCoordination, connect
 from columnar.coordination.node_record import LeaderRecord, NodeRecord
+from columnar.coordination.service_address import ServiceAddress
 from columnar.errors import ColumnarError, HostError
 from columnar.model.node_messages import (
     AwaitRegions,
@@ -46,6 +47,7 @@ from columnar.roles.leader_link import LeaderLink
 from columnar.roles.leadership import Leadership
 from columnar.roles.leading_node import LeadingNode
 from columnar.roles.membership import NodeParts, Standing
+from columnar.roles.node_addresses import WILDCARDS, NodeAddress
 from columnar.roles.operator_calls import open_operator_socket
 from columnar.roles.ports import read_peer_tls
 from columnar.storage.cluster_file import read_cluster, read_secret, write_cluster
@@ -89,6 +91,7 @@ class LeasedMembership:
         self._client = client
         self.leader: FollowLeader | None = None
         self.leader_web = ""
+        self._address = NodeAddress(own.name)
         links = LinkTerms(secret=secret, tls=tls)
         self._leadership = Leadership(
             parts,
@@ -128,6 +131,8 @@ class LeasedMembership:
     def standing(self) -> Standing:
         silence, catalogue = self._leadership.silence, self._leadership.delay()
         obstacle = self._link.obstacle() if self.leader is not None else "no node leads"
+        if obstacle and self._address.remark:
+            obstacle = f"{obstacle}; {self._address.remark}"
         early = self._link.delay() if self.leader is not None else ""
         return Standing(
             silence,
@@ -155,7 +160,7 @@ class LeasedMembership:
             may_lead=parts.settings.may_lead,
             epoch_floor=epoch_floor,
             client=self._client,
-            web=_web_url(parts.config, self._peer_host),
+            web=_web_url(parts.config, self._address.host),
         )
         self._undo.push_async_callback(self._coordination.withdraw)
         self._undo.push_async_callback(self._leadership.close)
@@ -175,10 +180,11 @@ class LeasedMembership:
             raise HostError(text) from error
         self._undo.push_async_callback(listener.wait_closed)
         self._undo.callback(listener.begin_close)
-        self._peer_host = host
-        if host in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
-            self._peer_host = await asyncio.to_thread(self._coordination.local_address)
-        return str(TcpAddress(self._peer_host, listener.port))
+        if host in WILDCARDS:
+            host = await asyncio.to_thread(self._coordination.local_address)
+        service = ServiceAddress.parse(self._parts.settings.coordination)
+        self._address.note_listening(host, listener.hosts, service.hosts)
+        return str(TcpAddress(host, listener.port))
 
     def _make_link(self, on_ended: OnLink) -> PeerLink:
         if self.leading is not None:
@@ -213,7 +219,7 @@ class LeasedMembership:
         return max([self._parts.pages.read_pages().clock_ms, *readings])
 
     def peer_settings(self) -> dict[str, str]:
-        return {"peer_host": self._peer_host, "secret": self._secret.hex()}
+        return {"peer_host": self._address.host, "secret": self._secret.hex()}
 
     def server_joined(self, server: Incarnation) -> None:
         if self.leading is not None:
@@ -261,12 +267,13 @@ class LeasedMembership:
     # --- who leads -----------------------------------------------------------------------------------
 
     def _follow_leader(self, leader: LeaderRecord | None) -> None:
+        self._address.compare(leader)
         if leader is None:
             self.leader, self.leader_web = None, ""
             return  # links stay as they are until the next leader
         self.leader, self.leader_web = FollowLeader(leader.epoch, leader.address), leader.web
         self._parts.name_leader()
-        self._link.follow(leader.epoch, leader.address)  # also if it is this node, so that there is one way
+        self._link.follow(leader.epoch, leader.address, leader.node)  # also if it is this node: there is one way
 
     # The methods of ``leader_link.LeaderEvents``.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from columnar.coordination import service_address
 from columnar.coordination.cas_etcd import CasEtcd
 from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
 from columnar.coordination.service_address import BadServiceAddress, ServiceAddress
@@ -118,3 +119,18 @@ def test_the_local_address_is_the_one_towards_the_service() -> None:
     assert ServiceAddress.parse("etcd://no-such-host.invalid,127.0.0.1/c").find_local_address() == "127.0.0.1"
     with pytest.raises(OSError, match=r"."):
         ServiceAddress.parse("etcd://no-such-host.invalid/c").find_local_address()
+
+
+def test_a_service_with_a_host_on_this_machine_has_the_address_towards_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each machine may run a member of the service, and name it first by its loopback address."""
+    own = {"127.0.0.1": "127.0.0.1", "10.0.0.2": "10.0.0.1", "::1": "::1", "fe80::2": "fe80::1%eth0"}
+    monkeypatch.setattr(service_address, "_address_towards", lambda host, _port: own[host])
+    for hosts, address in (
+        ("127.0.0.1,10.0.0.2", "10.0.0.1"),
+        ("10.0.0.2,127.0.0.1", "10.0.0.1"),
+        ("127.0.0.1,[::1]", "127.0.0.1"),
+        ("[::1],[fe80::2]", "fe80::1%eth0"),
+    ):
+        assert ServiceAddress.parse(f"etcd://{hosts}/c").find_local_address() == address

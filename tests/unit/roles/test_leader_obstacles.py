@@ -6,7 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 from unittest.mock import Mock
+
+import pytest
 
 from columnar.cluster.hello import Hello
 from columnar.cluster.link_listener import LinkListener, OnLink
@@ -30,14 +33,16 @@ PATIENCE_S = 20.0
 class LeaderNode:
     """A node at a socket, which leads from ``epoch`` on if that is not 0."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, own: Incarnation = LEADER, cluster: str = "c") -> None:
         self.address = UnixAddress(str(path))
         self.epoch = 0
+        self._own = own
+        self._cluster = cluster
         self._listener = LinkListener(self._make_link, lambda _link: None)
         self._links: list[PeerLink] = []
 
     def _make_link(self, on_ended: OnLink) -> PeerLink:
-        hello = Hello("c", LEADER, leader_epoch=self.epoch)
+        hello = Hello(self._cluster, self._own, leader_epoch=self.epoch)
         why = None if self.epoch else "this node does not lead"
         answers = PeerServer({}, lambda _table, _row: Unknown("none"), itertools.count(1))
         link = PeerLink(hello, lambda _hello: why, answers, on_ended)
@@ -89,6 +94,60 @@ def test_a_link_says_why_no_leader_is_linked(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(
+    ("answering", "cluster", "why"),
+    [
+        (OWN, "c", "n1 leads, and the address is this node's own: give each node its own address with --host"),
+        (
+            Incarnation("n3", 9),
+            "c",
+            "n1 leads, and the address is that of node n3: give each node its own address with --host",
+        ),
+        (LEADER, "d", "n1.1 is of cluster d, not of c"),
+    ],
+)
+def test_a_node_that_never_leads_at_the_leaders_address_is_not_waited_for(
+    tmp_path: Path, answering: Incarnation, cluster: str, why: str
+) -> None:
+    """With the same loopback address for all nodes each one dials itself."""
+
+    async def main() -> None:
+        node = LeaderNode(tmp_path / "leader", answering, cluster)
+        await node.listen()
+        link = LeaderLink(Hello("c", OWN), Mock(), Mock(), LinkTerms())
+        link.follow(3, str(node.address), "n1")
+        await _until(lambda: why in link.obstacle())
+        assert link.obstacle() == f"there is no link with the leader at {node.address}: {why}"
+        assert link.delay() == "", "no time ends this"
+        link.close()
+        await node.close()
+
+    asyncio.run(main())
+
+
+def test_a_leader_on_loopback_is_named_by_a_node_of_another_machine(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        parts = Mock()
+        parts.settings.fence_command = ""
+        membership = LeasedMembership(parts, Mock(clock=ClusterClock()), OWN, b"", None, "")
+        cast(Any, membership)._link = link = Mock()
+        link.obstacle.return_value, link.delay.return_value = "there is no link", ""
+        leader = LeaderRecord("", "n1", 3, "127.0.0.1:9096")
+        remark = (
+            "127.0.0.1:9096, the address of node n1, is another machine for each node: start n1 with its own address, "
+            "--host ADDRESS"
+        )
+        membership._follow_leader(leader)
+        membership._follow_leader(leader)
+        assert membership.standing().leader == f"there is no link; {remark}"
+        assert [record.getMessage() for record in caplog.records] == [remark], "once"
+        membership._address.note_listening("127.0.0.1", ["127.0.0.1"], ["localhost:2379"])
+        membership._follow_leader(leader)
+        assert membership.standing().leader == "there is no link", "both may be on one machine"
+
+    asyncio.run(main())
+
+
 def test_a_leader_that_resigned_is_not_waited_for(tmp_path: Path) -> None:
     """Its node answers, and leads no more; it is not known whether any node will."""
 
@@ -97,6 +156,7 @@ def test_a_leader_that_resigned_is_not_waited_for(tmp_path: Path) -> None:
         await leader.listen()
         parts = Mock()
         parts.settings.lease_s, parts.settings.fence_command = 1.5, ""
+        parts.folder.cluster_id = "c"
         membership = LeasedMembership(parts, Mock(clock=ClusterClock()), OWN, b"", None, "")
         membership._link._terms = LinkTerms()  # over a Unix socket without a secret
         assert membership.standing() == Standing(leader="no node leads")
