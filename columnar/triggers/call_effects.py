@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 LOOP: Final = "the effects of triggers"
 _WAITING: Final = "its effects cannot be written: "
 
+ERROR_CHARACTERS: Final = 300  # of an error in a line of the log; ``columnar trigger dead`` shows the whole
+
 AddLetter = Callable[[DeadLetter], Awaitable[None]]
 RunEvent = Callable[[str, Callable[[], None]], None]  # label of a pool, an event of it
 
@@ -176,6 +178,11 @@ class CallEffects:
             self._retries.free_effects(name)
 
 
+def last_line(error: str) -> str:
+    """Return the last line of an error, which names it; the lines before it are those of a traceback."""
+    return error.rstrip().rpartition("\n")[2][:ERROR_CHARACTERS]
+
+
 class LetterWriter:
     """Writes dead letters; later changes of a row wait until its letter is on disk."""
 
@@ -210,7 +217,8 @@ class LetterWriter:
                 FAULTS.met(LOOP, fault)
             else:
                 row, attempt = letter.delivery.row[:40], letter.delivery.attempt
-                _log.warning("trigger %s gave up row %r after %d attempts", name, row, attempt)
+                why = last_line(letter.error)
+                _log.warning("trigger %s gave up row %r after %d attempts: %s", name, row, attempt, why)
                 self._run_event(letter.source.registration.process, partial(self._state.retries.end_letter, letter))
                 return
             tries += 1

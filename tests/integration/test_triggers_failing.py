@@ -62,7 +62,7 @@ def test_a_failing_row_waits_and_then_goes_on_in_order(connection: Connection) -
     ],
 )
 def test_after_its_last_attempt_it_is_a_dead_letter_and_the_row_goes_on(
-    connection: Connection, order: bytes, error: str
+    connection: Connection, order: bytes, error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = "dead-" + order.decode()
     make(connection, name, attempts=2, timeout_ms=600 if order == b"hang" else 30_000)
@@ -75,6 +75,8 @@ def test_after_its_last_attempt_it_is_a_dead_letter_and_the_row_goes_on(
     (letter,) = connection.triggers.dead_letters(name)
     assert (letter.trigger, letter.table, letter.row, letter.attempts) == (name, name.encode(), row, 2)
     assert error in letter.error
+    (said,) = [one.getMessage() for one in caplog.records if "gave up row" in one.getMessage()]
+    assert error in said, "the log says why"
     assert letter.output == ("about to fail?\n" if order == b"raise" else "")
     assert all(len(seen(connection, b"n-%s-%d" % (order, n))) >= 1 for n in range(5))
     (status,) = (one for one in connection.triggers.list() if one.name == name)
