@@ -1,21 +1,23 @@
 """``python -m tests.proofs.nodes``: nodes of a cluster are killed under load, and every row answers again in time.
 
-Three nodes with servers of their own, over a real etcd or ZooKeeper and one folder.  Clients of each node put and get
-rows of all regions all the time; each acknowledged value must be found afterwards.
+Three nodes with servers of their own, over a real etcd or ZooKeeper and one folder.  A client for each region
+(``node_clients``) puts and gets a row all the time; each acknowledged value must be found afterwards.
 
     server          one server's process is killed
     node            one node that does not lead is killed, with all its servers, as a machine that loses power
     leader          the node that leads is killed, with all its servers
     both            the leader and another node are killed at once (needs three nodes)
 
-For each kill the time until the first and the last row of the dead servers' regions answers; those of other regions
-must answer all the time.
+For each kill the time until the first and the last row of the dead servers' regions answers.  Rows of other regions
+must answer all the time: the run fails if a call of a row whose server lives, and whose client's node lives, fails or
+takes over LATE_S.
 
     --anchor etcd|zookeeper  --kills 100  --regions 64  --kinds server,node,leader  --seed N
     --folder ext4|ceph|gluster    a file system that is started here, with a mount for each node; a node that is killed
                                   loses its mount too, in silence
     --fence evict|none            with ceph: evict the client of a node that ended; or wait for the end of its session.
-                                  The second must be said within SAID_S of the end of the lease
+                                  The second must be said within SAID_S of the end of the lease; a kill of a node
+                                  whose rows waited for over NAMED_S, and of which nothing was said, counts as late too
 """
 
 from __future__ import annotations
@@ -28,34 +30,27 @@ import signal
 import statistics
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from thriftpy2.thrift import TException
-
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
-from tests.support.cluster_process import Rows, is_nobody, reaped
-from tests.support.looping_threads import LoopingThreads
+from tests.proofs.node_clients import TABLE, WAIT_S, Load, loaded
+from tests.support.cluster_process import is_nobody, reaped
 from tests.support.many_machines import missing, shared_folder
 from tests.support.many_machines.daemons import SharedFolder
-from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes, until
+from tests.support.many_nodes import ManyNodes, many_nodes
 
-TABLE: Final = b"t"
 NODES: Final = 3
-WAIT_S: Final = 180.0  # also for the end of a session of CephFS
 SAID_S: Final = 2.0
-PAUSE_S: Final = 0.01  # of each thread between two rows: the generator shares the processors
+NAMED_S: Final = 5.0  # rows of a node that wait longer, without a fence, wait for something that the leader must name
 SLOW_S: Final = 8.0  # a kill whose rows answer later leaves the nodes' logs for a person
-LATE_S: Final = 1.0  # a call of a row whose server lives that takes longer has been disturbed
 KINDS: Final = ("server", "node", "leader", "both")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}")
 
 
 @dataclass
@@ -64,79 +59,8 @@ class Trial:
     first_s: float = 0.0
     last_s: float = 0.0
     said_s: float | None = None  # after the end of the lease, until the leader said that the file system delays it
-    disturbed: int = 0  # calls for rows of other servers that failed or were late
-
-
-@dataclass
-class Probe:
-    """Puts and gets one row all the time, by one node; notes when it was acknowledged."""
-
-    row: bytes
-    node: NodeProcess
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    acknowledged: int = 0  # the last value
-    answered_s: float = 0.0  # when
-    longest_s: float = 0.0  # of calls since ``forget``
-    failed: int = 0
-    lost: list[str] = field(default_factory=list)
-
-
-class Load(LoopingThreads):
-    """A thread for each part of the rows, with a connection to a node that lives."""
-
-    def __init__(self, cluster: ManyNodes, rows: list[bytes], threads: int) -> None:
-        self._cluster = cluster
-        self.probes = [Probe(row, cluster.nodes[n % len(cluster.nodes)]) for n, row in enumerate(rows)]
-        super().__init__(partial(self._run, self.probes[n::threads]) for n in range(threads))
-
-    def _run(self, probes: list[Probe], over: threading.Event) -> None:
-        connection: Rows | None = None
-        node: NodeProcess | None = None
-        while not over.is_set():
-            for probe in probes:
-                if connection is None or node is None or not node.lives:
-                    if connection is not None:
-                        connection.close()
-                    connection = None
-                    node = next((one for one in self._cluster.nodes if one.lives), None)
-                    if node is None:
-                        time.sleep(0.01)
-                        continue
-                    with suppress(OSError, TException):  # it is just being killed
-                        connection = node.rows()
-                    if connection is None:
-                        continue
-                over.wait(PAUSE_S)
-                if not self._step(probe, connection):
-                    connection.close()
-                    connection = None
-        if connection is not None:
-            connection.close()
-
-    def _step(self, probe: Probe, connection: Rows) -> bool:
-        """Read the row, and write its next value.  Returns False if the connection is of no use any more."""
-        begun = time.monotonic()
-        try:
-            found = connection.get(TABLE, probe.row)
-            value = int(found or b"0")
-            if value < probe.acknowledged:
-                probe.lost.append(f"{probe.row!r} has {value}, and {probe.acknowledged} was acknowledged")
-            connection.put(TABLE, probe.row, b"%d" % (value + 1))
-        except Exception as error:  # noqa: BLE001 - a client's errors of many kinds; the row is tried again
-            probe.failed += 1
-            return "CallTimeout" in str(error) or "NotServingRegion" in str(error)
-        now = time.monotonic()
-        with probe.lock:
-            probe.acknowledged = value + 1
-            probe.answered_s = now
-            probe.longest_s = max(probe.longest_s, now - begun)
-        return True
-
-
-def rows_of(regions: int) -> tuple[list[bytes], list[bytes]]:
-    """Return the split points, and one row of each region."""
-    splits = [b"%04d" % (n + 1) for n in range(regions - 1)]
-    return splits, [b"%04d" % n + b"x" for n in range(regions)]
+    spared: int = 0  # rows of servers that lived, whose clients' nodes lived
+    disturbed: int = 0  # of these, rows of which a call failed or was late
 
 
 def owners_of(cluster: ManyNodes) -> dict[bytes, str]:
@@ -159,11 +83,10 @@ def trial(cluster: ManyNodes, shared: SharedFolder, load: Load, kind: str, rng: 
     names = {node.name for node in victims}
     dead = {start for start, server in owners_of(cluster).items() if server.partition("-")[0] in names}
     hit = [probe for probe in load.probes if probe.row[:4] in {start or b"0000" for start in dead}]
-    rest = [probe for probe in load.probes if probe not in hit]
+    spared = [probe for probe in load.probes if probe not in hit and probe.asked not in names]
     for probe in load.probes:
-        with probe.lock:
-            probe.longest_s, probe.failed = 0.0, 0
-    begun = time.monotonic()
+        probe.forget()
+    begun, begun_at = time.monotonic(), datetime.now()
     if kind == "server":
         pid = next(one for one in victims[0].servers() if not is_nobody(one))
         os.kill(pid, signal.SIGKILL)
@@ -172,13 +95,14 @@ def trial(cluster: ManyNodes, shared: SharedFolder, load: Load, kind: str, rng: 
         for node in victims:
             node.kill()
             shared.power_off(cluster.nodes.index(node))
-    killed = time.monotonic()
-    wait(cluster, lambda: [probe.row for probe in hit if probe.answered_s <= killed])
-    answered = [probe.answered_s - begun for probe in hit] or [0.0]
-    found = Trial(kind, min(answered), max(answered))
+    killed_s = time.monotonic()
+    for probe in load.probes:
+        probe.killed_s = killed_s
+    wait(cluster, lambda: [probe.row for probe in load.probes if not probe.again_s])  # none waits unnoticed
+    answered = [probe.again_s - begun for probe in hit] or [0.0]
+    found = Trial(kind, min(answered), max(answered), None, len(spared), sum(probe.is_disturbed for probe in spared))
     if kind != "server":
-        found.said_s = said_after(cluster.logs())
-        found.disturbed = sum(probe.longest_s > LATE_S or probe.failed > 0 for probe in rest)
+        found.said_s = said_after(cluster.logs(), begun_at)
         for node in victims:
             shared.power_on(cluster.nodes.index(node))
             node.begin()
@@ -188,18 +112,21 @@ def trial(cluster: ManyNodes, shared: SharedFolder, load: Load, kind: str, rng: 
     return found
 
 
-def said_after(logs: str) -> float | None:
-    """Return the seconds from the last end of a lease to the line that says what delays the takeover; None without."""
-    ends = [line[:23] for line in logs.splitlines() if "has ended: its lease is over" in line]
-    said = [line[:23] for line in logs.splitlines() if re.search(r"file system (has held|may hold)", line)]
-    if not ends or not said or max(said) < max(ends):
-        return None
-    later = min(line for line in said if line >= max(ends))
-    return (_moment(later) - _moment(max(ends))).total_seconds()
+def said_after(logs: str, begun: datetime) -> float | None:
+    """Return the seconds from the last end of a lease to the line that says what delays the takeover; None without.
+
+    Lines from before ``begun`` are those of earlier trials.
+    """
+    lines = [(_moment(line), line) for line in logs.splitlines() if _TIME.match(line)]
+    ends = [at for at, line in lines if at >= begun and "has ended: its lease is over" in line]
+    said = [
+        at for at, line in lines if ends and at >= max(ends) and re.search(r"file system (has held|may hold)", line)
+    ]
+    return (min(said) - max(ends)).total_seconds() if said else None
 
 
 def _moment(line: str) -> datetime:
-    return datetime.strptime(line, "%Y-%m-%d %H:%M:%S,%f")
+    return datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f")
 
 
 def without_regions(cluster: ManyNodes) -> list[str]:
@@ -229,15 +156,18 @@ def spread(values: list[float]) -> str:
     return f"{min(values):.2f} / {statistics.median(values):.2f} / {max(values):.2f}"
 
 
-@contextmanager
-def loaded(cluster: ManyNodes, regions: int, threads: int) -> Iterator[Load]:
-    splits, rows = rows_of(regions)
-    connection = cluster.nodes[0].connection()
-    connection.create_table(TABLE.decode(), {"f": {}}, splits=splits)
-    connection.close()
-    with Load(cluster, rows, threads) as load:
-        until(lambda: all(probe.acknowledged for probe in load.probes), WAIT_S)
-        yield load
+def problems_of(trials: Iterable[Trial], fence: str) -> list[str]:
+    """Return what no trial may show: an operator who is told late or never, and rows disturbed without a reason."""
+    found = []
+    for number, one in enumerate(trials, 1):
+        kill = f"kill {number} ({one.kind})"
+        if one.said_s is not None and one.said_s > SAID_S:
+            found.append(f"{kill}: the delay was said late, {one.said_s:.2f} s after the end of the lease")
+        if fence == "none" and one.kind != "server" and one.last_s > NAMED_S and one.said_s is None:
+            found.append(f"{kill}: rows waited for {one.last_s:.2f} s, and nobody said for what")
+        if one.disturbed:
+            found.append(f"{kill}: {one.disturbed} of {one.spared} rows that should not notice the kill were disturbed")
+    return found
 
 
 def prove(anchor: str, folder_kind: str, fence: str, kinds: list[str], kills: int, regions: int, seed: int) -> int:
@@ -249,7 +179,7 @@ def prove(anchor: str, folder_kind: str, fence: str, kinds: list[str], kills: in
         many_nodes(
             Path(folder), *fence_flags(shared, fence), kind=anchor, data=[mount / "data" for mount in shared.mounts]
         ) as cluster,
-        loaded(cluster, regions, threads=8) as load,
+        loaded(cluster, regions) as load,
     ):
         kept = Path(tempfile.gettempdir()) / "columnar-nodes.log"
         trials = []
@@ -271,14 +201,14 @@ def prove(anchor: str, folder_kind: str, fence: str, kinds: list[str], kills: in
         of_kind = [one for one in trials if one.kind == kind]
         if of_kind:
             first, last = [one.first_s for one in of_kind], [one.last_s for one in of_kind]
-            disturbed = sum(one.disturbed for one in of_kind)
-            text = f"first row {spread(first)} s, every row {spread(last)} s, disturbed rows of others {disturbed}"
+            others = f"{sum(one.disturbed for one in of_kind)} of {sum(one.spared for one in of_kind)} others disturbed"
+            text = f"first row {spread(first)} s, every row {spread(last)} s, {others}"
             print(f"{anchor}, {folder_kind}, {kind}, n {len(of_kind)}: {text}")
     print(f"acknowledged values lost: {len(lost)} {lost[:3]}")
-    late = [one.said_s for one in trials if one.said_s is not None and one.said_s > SAID_S]
-    if late:
-        print(f"{len(late)} delays were said late, the last after {max(late):.2f} s")
-    return 1 if lost or late else 0
+    problems = problems_of(trials, fence)
+    for problem in problems:
+        print(problem)
+    return 1 if lost or problems else 0
 
 
 def fence_flags(shared: SharedFolder, fence: str) -> list[str]:

@@ -27,7 +27,7 @@ from typing import Final
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from tests.proofs.nodes import Load, loaded
+from tests.proofs.node_clients import Load, loaded
 from tests.support.coordination_services import running
 from tests.support.many_nodes import ManyNodes, NodeProcess, until
 from tests.support.stalling_mount import StallingMount, missing, stalling_mount
@@ -142,7 +142,7 @@ def prove(anchor: str, rounds: int, stall_s: float, folder: Path) -> Found:
         cluster = ManyNodes(mount.path, service, anchor, 3, 1, "--folder-unprobed", logs=folder)
         try:
             cluster.start()
-            with loaded(cluster, REGIONS, threads=REGIONS) as load:
+            with loaded(cluster, REGIONS) as load:
                 trial = Trial(cluster, mount, found)
                 for number in range(rounds):
                     threading.Event().wait(CALM_S)

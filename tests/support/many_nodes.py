@@ -89,7 +89,8 @@ class NodeProcess:
 
     @property
     def lives(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        process = self._process  # a thread may ask while another one kills the node
+        return process is not None and process.poll() is None
 
     @property
     def status(self) -> int | None:

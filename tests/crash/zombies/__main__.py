@@ -1,4 +1,9 @@
-"""python -m tests.crash.zombies: owners that are stopped, lose their regions, and wake."""
+"""python -m tests.crash.zombies: owners that are stopped, lose their regions, and wake.
+
+It looks at bytes and at losses only: its owners have no clients and no lease.  Acknowledgements after a fence and stale
+reads are attacked by ``tests.simulation --world lease``, ``tests.proofs linearizable --nodes 3`` and
+``tests.proofs.anchors``.
+"""
 
 from __future__ import annotations
 
