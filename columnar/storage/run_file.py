@@ -100,21 +100,37 @@ def _listens(path: str) -> bool:
 def read_local(data: str) -> RunFile | None:
     """Return the file of the process of this machine that serves the folder: the only one, or a node.
 
-    A process that listens comes before files that killed ones left.  If none listens: the file of a process that served
-    the folder alone, else None.  Raises HostError as ``read`` does.
+    A process that listens comes before files that killed ones left, and before files that cannot be read: those of
+    nodes of other machines lie beside it, and one that a power cut emptied stays until that node starts again.  If none
+    listens: the file of a process that served the folder alone, else None.  Raises HostError as ``read`` does, for the
+    first of several files, if none listens and no process alone left a file.
     """
-    alone = read(data)
+    alone, refusal = _read_if_good(data)
     if alone is not None and _listens(alone.socket):
         return alone
     nodes = os.path.join(data, NODES)
     try:
         names = sorted(os.listdir(nodes))
     except FileNotFoundError:
-        return alone
+        names = []
     except OSError as error:
         raise HostError(f"cannot read {nodes}: {error.strerror}") from error
-    files = (read(os.path.join(nodes, name)) for name in names)
-    return next((one for one in files if one is not None and _listens(one.socket)), alone)
+    for name in names:
+        one, why = _read_if_good(os.path.join(nodes, name))
+        if one is not None and _listens(one.socket):
+            return one
+        refusal = refusal or why
+    if alone is None and refusal is not None:
+        raise refusal
+    return alone
+
+
+def _read_if_good(folder: str) -> tuple[RunFile | None, HostError | None]:
+    """Return the content of the file, or why it cannot be read; neither if it is missing."""
+    try:
+        return read(folder), None
+    except HostError as error:
+        return None, error
 
 
 def remove(data: str) -> None:

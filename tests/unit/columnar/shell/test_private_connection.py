@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from columnar.cli import main
+from columnar.errors import HostError
 from columnar.shell import private_connection
 from columnar.storage import run_file
 
@@ -110,6 +112,23 @@ def test_a_node_that_lives_comes_before_those_that_were_killed(tmp_path: Path, l
     assert found.pid == 2
     left_by(data, 4, str(dead))  # by the last process that served the folder alone
     assert run_file.read_local(str(data)) == found
+
+
+@pytest.mark.parametrize("damaged", ["nodes/n1", "."], ids=["another node's", "that of a process alone"])
+def test_a_file_that_a_power_cut_emptied_hides_no_node_of_this_machine(
+    tmp_path: Path, listening: str, damaged: str
+) -> None:
+    """The file is not synced; that of another machine's node stays until that node starts again."""
+    data = tmp_path / "data"
+    left_by(data / damaged, 1, str(tmp_path / "of a different machine"))
+    (data / damaged / run_file.NAME).write_bytes(b"")
+    said = f"{data / damaged / run_file.NAME} is damaged; a restart of the store writes it anew"
+    with pytest.raises(HostError, match=re.escape(said)):
+        run_file.read_local(str(data))
+    left_by(data / "nodes" / "n2", 2, listening)
+    found = run_file.read_local(str(data))
+    assert found is not None
+    assert found.pid == 2
 
 
 def test_a_folder_of_nodes_is_not_started_as_one_of_a_single_process(tmp_path: Path) -> None:
