@@ -1,7 +1,9 @@
 """Calls of the coordination service outside the threads of lease and election.
 
 The first node of a data folder writes into the service which folder that is, with an identity for the service, which
-the folder repeats.  So two folders cannot use the same records, and two services cannot guard one folder.
+the folder repeats.  So two folders cannot use the same records, and two services cannot guard one folder.  A node whose
+folder is empty asks before it begins a store there: a mount that is missing leaves an empty folder on the machine's own
+disk.
 
 A number is given only if the write that raised the counter to it has succeeded (N1 of ``api``).  A node does not start
 while another one of its name renews its lease.  A node looks again when it has its lease.  If two nodes of a name start
@@ -54,6 +56,10 @@ ADVICE: Final = (
     "all nodes need the same addresses, and localhost is a different machine for each of them. If the service was set "
     "up anew, stop every node, then remove the file CLUSTER in the data folder; the next node writes it anew"
 )
+MOUNT_ADVICE: Final = (
+    "is the shared folder mounted there, on this machine? If it is another cluster's folder, give each cluster a name "
+    "of its own at the end of --coordination"
+)
 NAME_POLL_S: Final = 0.1
 NAME_RENEWALS: Final = 2  # of a record that others renew: the last one of a dead node may still be under way
 T = TypeVar("T")
@@ -67,16 +73,29 @@ class StartCalls:
         self._address = address
         self._lock = threading.Lock()  # one call at a time uses a client
 
-    def claim_folder(self, cluster_id: str, known_id: str) -> str:
+    def check_mounted(self, data: str, is_new: Callable[[], bool]) -> None:
+        """Raise HostError if the service guards a data folder, and no store is at ``data``.  Writes nothing.
+
+        ``is_new`` tells whether there is no store.  It is called again after the service has answered, because another
+        node may have made the first store meanwhile.
+        """
+        found = self.call_store(lambda store: store.read_key(CLUSTER)) if is_new() else None
+        if found is not None and is_new():
+            guarded = decode_cluster_record(found.value).cluster_id
+            raise HostError(
+                f"{self._address} has the records of the cluster {guarded}, and {data} has no store: {MOUNT_ADVICE}"
+            )
+
+    def claim_folder(self, cluster_id: str, known_id: str, data: str) -> str:
         """Return the identity of the service, which guards the data folder ``cluster_id`` from now on.
 
-        ``known_id`` is the identity that the folder names, or "" if it names none.  Raises HostError if the service
-        guards another folder, or is not the one that the folder names; CasUnavailable after START_S without an answer,
-        CasRefused, DamagedData.
+        ``known_id`` is the identity that the folder names, or "" if it names none; ``data`` is its path, for messages.
+        Raises HostError if the service guards another folder, or is not the one that the folder names; CasUnavailable
+        after START_S without an answer, CasRefused, DamagedData.
         """
-        return self.call_store(lambda store: self._claimed(store, cluster_id, known_id))
+        return self.call_store(lambda store: self._claimed(store, cluster_id, known_id, data))
 
-    def _claimed(self, store: CasStore, cluster_id: str, known_id: str) -> str:
+    def _claimed(self, store: CasStore, cluster_id: str, known_id: str, data: str) -> str:
         found = store.read_key(CLUSTER)
         if found is None:
             if known_id:
@@ -90,8 +109,8 @@ class StartCalls:
         record = decode_cluster_record(found.value)
         if record.cluster_id != cluster_id:
             raise HostError(
-                f"{self._address} has the records of the cluster {record.cluster_id}, and this data folder is "
-                f"{cluster_id}: give each cluster a name of its own at the end of --coordination"
+                f"{self._address} has the records of the cluster {record.cluster_id}, and the data folder {data} is "
+                f"{cluster_id}: {MOUNT_ADVICE}"
             )
         if known_id and record.service_id != known_id:
             raise HostError(

@@ -334,6 +334,7 @@ def _claim_folder(parts: NodeParts, coordination: NodeCoordination) -> None:
     """
     path, cluster_id = parts.folder.path, parts.folder.cluster_id
     found = read_cluster(path)
-    service_id = coordination.start_calls.claim_folder(cluster_id, found.service_id if found is not None else "")
+    known_id = found.service_id if found is not None else ""
+    service_id = coordination.start_calls.claim_folder(cluster_id, known_id, path)
     parts.folder.raise_format(NODES_SINCE)
     write_cluster(path, cluster_id, parts.settings.coordination, service_id)

@@ -43,7 +43,7 @@ from columnar.roles.server_processes import ServerProcesses
 from columnar.runtime.log_lines import flush
 from columnar.runtime.stop_limit import StopLimit
 from columnar.storage.cluster_file import check_cluster, read_cluster
-from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder
+from columnar.storage.data_folder import REGIONS, SERVER_LOG, DataFolder, is_new
 from columnar.storage.file_systems import MountEvicted, client_of
 from columnar.storage.watched_folder import Room, WatchedFolder, room_of
 from columnar.webui.server import Site
@@ -275,9 +275,11 @@ class Node:
 def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
     """Lock the folder beside other nodes.  Raises HostError.
 
-    A folder that nodes cannot share is refused first, and a mount that was fenced.  The first node replays what an
-    earlier standalone process has left in its log.
+    A folder that nodes cannot share is refused first, a mount that was fenced, and one that is missing.  The first node
+    replays what an earlier standalone process has left in its log.
     """
+    from columnar.coordination.service_address import ServiceAddress
+    from columnar.coordination.start_calls import StartCalls
     from columnar.roles.mode_switch import empty_server_log
     from columnar.storage.quick_probe import probe_quickly
 
@@ -285,6 +287,9 @@ def _locked_shared(data: str, settings: NodeConfig) -> DataFolder:
     if settings.probes_folder:
         for remark in probe_quickly(data):
             _log.warning("%s", remark)
+    service = ServiceAddress.parse(settings.coordination)
+    calls = StartCalls(service.connector(settings.lease_s, settings.access), str(service))
+    calls.check_mounted(data, lambda: is_new(data))
     if os.path.isdir(os.path.join(data, SERVER_LOG)) and read_cluster(data) is None:
         folder = DataFolder.locked(data)
         try:

@@ -242,6 +242,19 @@ def _leave_missing(_path: str, _data: bytes) -> None:
     pass  # it was removed a moment ago: opening it raises OSError
 
 
+def is_new(path: str) -> bool:
+    """Return whether a start would begin a store there: the folder is missing, or has what ``_check_new`` allows.
+
+    Raises HostError if the folder cannot be read.
+    """
+    try:
+        return all(_is_of_a_start(name) or _is_hollow(path, name) for name in os.listdir(path))
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise _unusable(path, error) from error
+
+
 def format_of(path: str) -> int | None:
     """Return the number in FORMAT, whether this version knows it or not; None if there is none.  Raises OSError."""
     try:

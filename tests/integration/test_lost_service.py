@@ -51,6 +51,8 @@ def test_a_service_of_one_folder_refuses_another(tmp_path: Path) -> None:
         words += ["--port", "0", "--peer-port", "0", "--web-port", "-1"]
         refused = subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S)
         assert refused.returncode == 2
-        assert "has the records of the cluster" in refused.stderr
+        assert f"has the records of the cluster {(cluster.data / 'cluster-id').read_text().strip()}" in refused.stderr
+        assert f"{tmp_path / 'other'} has no store: is the shared folder mounted there" in refused.stderr
+        assert not (tmp_path / "other").exists(), "a second store on the disk of a machine whose mount is missing"
         assert "give each cluster a name of its own at the end of --coordination" in refused.stderr
         until(lambda: cluster.nodes[0].lives)

@@ -232,22 +232,42 @@ def test_service_and_folder_name_each_other() -> None:
     store = CasMemory()
     node = Node(store, "n1")
     try:
-        service_id = node.coordination.start_calls.claim_folder("folder", "")
-        assert node.coordination.start_calls.claim_folder("folder", "") == service_id
-        assert node.coordination.start_calls.claim_folder("folder", service_id) == service_id
+        service_id = node.coordination.start_calls.claim_folder("folder", "", "/mnt")
+        assert node.coordination.start_calls.claim_folder("folder", "", "/mnt") == service_id
+        assert node.coordination.start_calls.claim_folder("folder", service_id, "/mnt") == service_id
         with pytest.raises(HostError, match="is not the service that guards this data folder"):
-            node.coordination.start_calls.claim_folder("folder", "another")
-        with pytest.raises(HostError, match="has the records of the cluster folder, and this data folder is copy"):
-            node.coordination.start_calls.claim_folder("copy", "")
+            node.coordination.start_calls.claim_folder("folder", "another", "/mnt")
+        foreign = (
+            "has the records of the cluster folder, and the data folder /mnt is copy: is the shared folder mounted"
+        )
+        with pytest.raises(HostError, match=foreign):
+            node.coordination.start_calls.claim_folder("copy", "", "/mnt")
     finally:
         node.page.close()
     fresh = Node(CasMemory(), "n1")
     try:
         with pytest.raises(HostError, match=r"knows nothing of this data folder.* remove the file CLUSTER"):
-            fresh.coordination.start_calls.claim_folder("folder", service_id)
-        assert fresh.coordination.start_calls.claim_folder("folder", "") != service_id
+            fresh.coordination.start_calls.claim_folder("folder", service_id, "/mnt")
+        assert fresh.coordination.start_calls.claim_folder("folder", "", "/mnt") != service_id
     finally:
         fresh.page.close()
+
+
+def test_an_empty_folder_of_a_guarded_cluster_is_taken_for_a_missing_mount() -> None:
+    node = Node(CasMemory(), "n1")
+    calls = node.coordination.start_calls
+    try:
+        calls.check_mounted("/mnt", lambda: True)  # the first node of a cluster
+        calls.claim_folder("folder", "", "/mnt")
+        missing = "has the records of the cluster folder, and /mnt has no store: is the shared folder mounted there"
+        with pytest.raises(HostError, match=missing):
+            calls.check_mounted("/mnt", lambda: True)
+        made_meanwhile = iter([True, False])
+        calls.check_mounted("/mnt", lambda: next(made_meanwhile))
+        node.before = lambda _call, _key: pytest.fail("the folder has a store: the claim asks the service")
+        calls.check_mounted("/mnt", lambda: False)
+    finally:
+        node.page.close()
 
 
 def test_of_nodes_that_claim_a_service_at_the_same_moment_all_get_one_identity() -> None:
@@ -262,7 +282,9 @@ def test_of_nodes_that_claim_a_service_at_the_same_moment_all_get_one_identity()
     claimers = [Node(store, f"n{number}") for number in range(6)]
     claimers[0].after = loses_answers
     threads = [
-        threading.Thread(target=lambda node=one: found.append(node.coordination.start_calls.claim_folder("folder", "")))
+        threading.Thread(
+            target=lambda node=one: found.append(node.coordination.start_calls.claim_folder("folder", "", "/mnt"))
+        )
         for one in claimers
     ]
     for thread in threads:

@@ -18,7 +18,7 @@ from columnar.config import StandaloneConfig
 from columnar.errors import FolderInUse, HostError
 from columnar.roles.standalone import Standalone
 from columnar.storage import data_folder
-from columnar.storage.data_folder import REGIONS, DataFolder
+from columnar.storage.data_folder import REGIONS, DataFolder, is_new
 
 
 def open_files() -> set[str]:
@@ -261,3 +261,27 @@ def test_a_newer_format_is_no_lost_one(tmp_path: Path) -> None:
 def test_a_store_that_lost_format_and_catalogue_is_no_new_one(tmp_path: Path, left: str) -> None:
     (tmp_path / left).mkdir(parents=True)
     assert "FORMAT is missing, and of the store beside it the catalogue; put it back, or restore" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ((), True),
+        (("LOCK", "regions/", "lost+found/", ".columnar-probe-1/", "PROBED"), True),
+        (("regions/meta/",), False),
+        (("FORMAT",), False),
+        (("holiday.jpg",), False),
+    ],
+)
+def test_a_folder_is_new_if_a_start_would_begin_a_store_there(
+    tmp_path: Path, made: tuple[str, ...], expected: bool
+) -> None:
+    assert is_new(str(tmp_path / "missing"))
+    for name in made:
+        if name.endswith("/"):
+            (tmp_path / name).mkdir(parents=True)
+        else:
+            (tmp_path / name).touch()
+    assert is_new(str(tmp_path)) is expected
+    with pytest.raises(HostError, match="cannot use the data folder"):
+        is_new(str(Path(__file__) / "under a file"))
