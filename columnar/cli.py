@@ -86,6 +86,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "backup": ("columnar.shell.backup:backup", "Save the whole store into a folder."),
     "restore-backup": ("columnar.shell.backup:restore_backup", "Make a data folder out of a backup."),
     "doctor": ("columnar.shell.doctor:doctor", "Say what is wrong with store and machine, and what to do."),
+    "bundle": ("columnar.shell.bundle:bundle", "Make an archive for support, without data and secrets."),
     "check": ("columnar.shell.checking:check", "Read everything and say what is wrong."),
     "repair": ("columnar.shell.checking:repair_", "Mend what can be mended without guessing."),
     "probe-root": ("columnar.shell.probe_root:probe_root", "Try if a folder can hold a cluster's data."),

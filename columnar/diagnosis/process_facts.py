@@ -56,20 +56,18 @@ def words_of(pid: int) -> list[str]:
 
 
 def process_of(pid: int) -> Process:
-    """Return the process with a short name: settings of a store, which are a long text, become its folder."""
+    """Return the process with a short name, without its arguments, which may be secrets; of a store with its folder."""
     words = words_of(pid)
     settings = _settings_in(words)
     if settings:
         name = f"columnar, folder {settings.get('data', '')}"
-    elif words:
-        name = " ".join([os.path.basename(words[0]), *words[1:]])
     else:
-        name = ""
-    cut = name if len(name) <= NAME_CHARACTERS else f"{name[: NAME_CHARACTERS - 3]}..."
+        module = words[words.index("-m") + 1 :][:1] if "-m" in words else []
+        name = " ".join([*(os.path.basename(word) for word in words[:1]), *module])
     user = -1
     with suppress(OSError):
         user = os.stat(f"{PROC}/{pid}").st_uid
-    return Process(pid, "".join(one if one.isprintable() else "?" for one in cut), user)
+    return Process(pid, "".join(one if one.isprintable() else "?" for one in name[:NAME_CHARACTERS]), user)
 
 
 def holders_of(path: str) -> tuple[Process, ...]:

@@ -6,11 +6,12 @@ page's previous visit, at least a second earlier.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
@@ -90,7 +91,9 @@ class RequestPage:
         self._lock = threading.Lock()
         self._visits: list[tuple[float, dict[str, int]]] = []  # at most two: the older one is RATED_AFTER_S old
 
-    def answer(self, _request: Request) -> Response:
+    def answer(self, request: Request) -> Response:
+        if request.args.get("form") == "json":
+            return self._slow_as_json()
         measures, silent = self._measures()
         slow, silent_too = self._slow()
         figures = self._rated(method_figures(family for its in measures.values() for family in its))
@@ -98,6 +101,12 @@ class RequestPage:
         return self._page(
             "requests.html", self._status(), methods=figures, slow=newest, silent=sorted({*silent, *silent_too})
         )
+
+    def _slow_as_json(self) -> Response:
+        """Return the last slow requests, the newest first, for programs."""
+        slow, _silent = self._slow()
+        newest = sorted(slow, key=lambda one: one.at_ms, reverse=True)[:MAX_LISTED_SLOW]
+        return Response(json.dumps([asdict(one) for one in newest]), mimetype="application/json")
 
     def _rated(self, figures: list[MethodFigures]) -> list[MethodFigures]:
         now_s = self._now_s()
