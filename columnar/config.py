@@ -13,6 +13,8 @@ from columnar.memory_plan import QUARTER, MemoryPlan, planned
 from columnar.runtime.memory_limit import memory_limit
 
 _TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
+# Settings that a serving store takes at SIGHUP, by their flags (``model.node_messages.LiveSettings``).
+LIVE: Final = frozenset({"log-level", "slow-ms", "allow-origin", "tls-cert", "tls-key"})
 
 
 @dataclass(frozen=True, slots=True)

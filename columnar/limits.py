@@ -39,6 +39,9 @@ FILTER_RANGES_DEEP: Final = 64  # the same for a list above more than FILTER_LEV
 FILTER_LEVELS: Final = 8  # with 5,000 ranges, which FILTER_BYTES can hold, 5 ms each
 FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's recursion limit
 
+# --- settings ----------------------------------------------------------------------------------------
+SETTINGS_FILE_BYTES: Final = MIB  # of columnar.toml or wikka.toml; a larger one is no file of settings
+
 # --- what is typed at columnar shell ---------------------------------------------------------------
 SHELL_STATEMENT_CHARACTERS: Final = MIB  # a longer one is most often a quote that was not closed
 SHELL_NESTING: Final = 20  # brackets within brackets, in the words of HBase's shell

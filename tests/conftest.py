@@ -28,6 +28,7 @@ _BEGAN_S: Final = monotonic()
 
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["COLUMNAR_CONFIG"] = os.environ["WIKKA_CONFIG"] = os.devnull  # whatever settings this machine's user has
 _asked = os.environ.get("COLUMNAR_COMPILED")
 os.environ["COLUMNAR_COMPILED"] = "no"
 import columnar  # noqa: E402, F401 - now, while the sources are asked for

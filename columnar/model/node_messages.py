@@ -1,6 +1,6 @@
 """(pure) The messages between a node, its own servers, and the leader of the cluster, as values.
 
-    node -> its server      FollowLeader; with ``owner_messages`` HandOver and ReturnConnections
+    node -> its server      FollowLeader, LiveSettings; with ``owner_messages`` HandOver and ReturnConnections
     server -> its node      TakesConnections
     leader -> other node    KillServer, StopServer, StartServer, DescribeServers
     other node -> leader    AwaitRegions
@@ -25,6 +25,20 @@ class FollowLeader(Message[None]):
 
     epoch: int
     address: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings(Message[None]):
+    """Take these settings, which change while a store serves, and read the certificate again if the ports speak TLS.
+
+    ``config.StandaloneConfig`` and ``config.NodeConfig`` say what each is.
+    """
+
+    log_level: str
+    slow_request_ms: int
+    allow_origins: tuple[str, ...]
+    tls_cert: str
+    tls_key: str
 
 
 @dataclass(frozen=True, slots=True)

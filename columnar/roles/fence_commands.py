@@ -16,19 +16,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import selectors
 import shlex
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from columnar.coordination.node_record import MountRecord
-from columnar.runtime.own_thread import call_in_own_thread
-from columnar.runtime.spawned_command import SpawnedCommand
+from columnar.runtime.command_run import run_to_end
 
 LIMIT_S: Final = 30.0  # of one command; then it is killed with its children, and has failed
-OUTPUT_BYTES: Final = 1 << 20  # of a command's output, its end
-_REAPED_S: Final = 1.0  # for a killed command to end; one in an uninterruptible call is left alone
 _CONNECT_S: Final = "5"
 CEPHFS: Final = "cephfs"
 ENVIRONMENT: Final = ("COLUMNAR_NODE", "COLUMNAR_INCARNATION", "COLUMNAR_ADDRESS", "COLUMNAR_CLIENT", "COLUMNAR_DATA")
@@ -133,80 +128,19 @@ async def run_command(words: Sequence[str], environment: Mapping[str, str] | Non
 
     A cancellation kills the command.
     """
-    command = _Command(words, {**os.environ, **(environment or {})})
     try:
-        return await call_in_own_thread(command.run, "fence command")
-    finally:
-        command.kill()
-
-
-class _Command:
-    """A command in a thread of its own: those of the loop's executor may all wait for the file system."""
-
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._words = words
-        self._environment = environment
-        # ``run`` sets the first and then reads the second, ``kill`` the other way around: so one of them kills.
-        self._process: SpawnedCommand | None = None  # while it runs
-        self._is_killed = False
-
-    def run(self) -> bytes:
-        """Run it to its end.  Blocks for at most LIMIT_S + _REAPED_S; raises FenceFailed."""
-        until_s = time.monotonic() + LIMIT_S
-        if self._is_killed:
-            raise FenceFailed("it was called off")
-        self._process = process = self._start()
-        if self._is_killed:
-            process.kill()
-        try:
-            output, said, is_whole = _read_ends(process, until_s)
-            if not is_whole:
-                raise FenceFailed(f"{_text_of(self._words)} did not end within {LIMIT_S:g} s")
-        finally:
-            self._process = None
-            status = process.close(_REAPED_S)
-        if status:
-            why = _last_line(said or output)
-            if why.startswith(f"{self._words[0]} cannot be run: "):
-                raise FenceFailed(why)
-            raise FenceFailed(f"{_text_of(self._words)} ended with status {status}: {why}")
-        return output
-
-    def _start(self) -> SpawnedCommand:
-        try:
-            return SpawnedCommand.start(self._words, self._environment)
-        except OSError as error:
-            raise FenceFailed(f"{self._words[0]} cannot be run: {error.strerror}") from error
-
-    def kill(self) -> None:
-        """Kill the command and its children, if they live.  For any thread; does not wait."""
-        self._is_killed = True
-        process = self._process
-        if process is not None:
-            process.kill()
-
-
-def _read_ends(process: SpawnedCommand, until_s: float) -> tuple[bytes, bytes, bool]:
-    """Read stdout and stderr to their ends; return the last OUTPUT_BYTES of each, and whether all ended in time."""
-    ends = {process.stdout: b"", process.stderr: b""}
-    with selectors.DefaultSelector() as selector:
-        for descriptor in ends:
-            selector.register(descriptor, selectors.EVENT_READ)
-        while selector.get_map() and (left_s := until_s - time.monotonic()) > 0:
-            for key, _ in selector.select(left_s):
-                piece = os.read(key.fd, 1 << 16)
-                ends[key.fd] = (ends[key.fd] + piece)[-OUTPUT_BYTES:]
-                if not piece:
-                    selector.unregister(key.fd)
-        is_whole = not selector.get_map()
-    is_whole = is_whole and process.has_ended(max(0.0, until_s - time.monotonic()))
-    return ends[process.stdout], ends[process.stderr], is_whole
+        ended = await run_to_end(words, {**os.environ, **(environment or {})}, LIMIT_S, "fence command")
+    except OSError as error:
+        raise FenceFailed(f"{words[0]} cannot be run: {error.strerror}") from error
+    if not ended.is_whole:
+        raise FenceFailed(f"{_text_of(words)} did not end within {LIMIT_S:g} s")
+    if ended.status:
+        why = ended.last_line
+        if why.startswith(f"{words[0]} cannot be run: "):
+            raise FenceFailed(why)
+        raise FenceFailed(f"{_text_of(words)} ended with status {ended.status}: {why}")
+    return ended.output
 
 
 def _text_of(words: Sequence[str]) -> str:
     return "the command" if words[0] == "/bin/sh" else shlex.join(words)
-
-
-def _last_line(said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else "it said nothing"

@@ -188,7 +188,7 @@ class Leadership:
                 maintenance=MaintenanceLock(coordination.start_calls.call_store),
                 is_leased=True,
             )
-            leading = LeadingNode(parts.config, stores, parts.watched_folder, terms)
+            leading = LeadingNode(parts.current_config(), stores, parts.watched_folder, terms)
             starting = leading.start(parts.own, self.own, self._members.find_living)
             await report_if_slow(starting, SLOW_S, term.note_delay)
             term.note_delay("")

@@ -36,6 +36,7 @@ from columnar.model.node_messages import (
     DescribeServers,
     FollowLeader,
     KillServer,
+    LiveSettings,
     NamedFacts,
     StartServer,
     StopServer,
@@ -193,9 +194,11 @@ class LeasedMembership:
         refusing = PeerServer({}, _serves_nothing, itertools.count(1))
         return PeerLink(hello, lambda _hello: "this node does not lead", refusing, on_ended, secret=self._secret)
 
-    def renew_certificate(self) -> None:
+    def take_settings(self, live: LiveSettings) -> None:
+        if self.leading is not None:
+            self.leading.service.take_slow_ms(live.slow_request_ms)
         if self._tls is not None:
-            self._tls.renew()
+            self._tls.renew(live.tls_cert, live.tls_key)
 
     # --- this node's servers -------------------------------------------------------------------------
 

@@ -86,6 +86,13 @@ class MasterService:
         self._operations = cast(TableOperations, KnownOperations(self.known))
         self._slow_log = SlowLog(self._operations.descriptions, self._operations.scanners, config.slow_request_ms)
         self._started_s = time.time()
+        self._wires: list[WireServer] = []
+
+    def take_slow_ms(self, slow_request_ms: int) -> None:
+        """Log requests that take longer from now on."""
+        self._slow_log.limit_s = slow_request_ms / 1_000
+        for wire in self._wires:
+            wire.slow_after_s = self._slow_log.limit_s
 
     def refresh(self, table: str) -> None:
         """Note that the catalogue has changed the table."""
@@ -142,11 +149,13 @@ class MasterService:
             from columnar.wire.idl2 import SERVICE2
 
             wires[THRIFT2] = WireServer(_only(self.thrift2(), THRIFT2), definition=SERVICE2)
+        self._wires += wires.values()
         return wires
 
     def private_wire(self) -> WireServer:
         """Return the wire of the private socket."""
-        return WireServer(_only(self.thrift1(may_end_servers=True), THRIFT1))
+        self._wires.append(WireServer(_only(self.thrift1(may_end_servers=True), THRIFT1)))
+        return self._wires[-1]
 
 
 def _only(service: ThriftService, number: int) -> ThriftService:

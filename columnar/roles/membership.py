@@ -25,7 +25,7 @@ from columnar.coordination.server_page import ServerPages
 from columnar.coordination.socket_folder import ListeningPath, SocketFolder
 from columnar.errors import HostError
 from columnar.master.placement_records import ServerState
-from columnar.model.node_messages import FollowLeader
+from columnar.model.node_messages import FollowLeader, LiveSettings
 from columnar.model.owner import Incarnation
 from columnar.roles.cluster_nodes import OwnNode
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
@@ -64,6 +64,7 @@ class NodeParts:
     ready: Callable[[], frozenset[Incarnation]]  # of them, those that take connections
     name_leader: Callable[[], None]  # tells them all who leads
     end_now: Callable[[str], None]  # ends this process and its servers at once, with the reason: the lease is over
+    current_config: Callable[[], StandaloneConfig]  # with the settings that were taken meanwhile
 
     @property
     def regions_path(self) -> str:
@@ -92,8 +93,8 @@ class Membership(Protocol):
     def name(self) -> str:
         """Return the node's incarnation as text."""
 
-    def renew_certificate(self) -> None:
-        """Read the certificate of the links between nodes again, if they have one."""
+    def take_settings(self, live: LiveSettings) -> None:
+        """Take the settings, if this node leads, and read the certificate of the links between nodes again."""
 
     def standing(self) -> Standing: ...
 
@@ -205,8 +206,10 @@ class SoleMembership:
     def name(self) -> str:
         return str(SOLE)
 
-    def renew_certificate(self) -> None:
-        """Do nothing: links of one machine have no certificate."""
+    def take_settings(self, live: LiveSettings) -> None:
+        """Take the settings; links of one machine have no certificate."""
+        if self.leading is not None:
+            self.leading.service.take_slow_ms(live.slow_request_ms)
 
     def standing(self) -> Standing:
         return Standing(leader="" if self.leading is not None else "this node has not opened the catalogue yet")
@@ -219,7 +222,7 @@ class SoleMembership:
         self._undo.callback(self._stores.close)
         catalogue = CatalogueTerms(parts.watched_folder.until_it_answers)
         terms = LeaderTerms(catalogue, synced_lengths=parts.pages.synced_lengths)
-        leading = LeadingNode(parts.config, self._stores, parts.watched_folder, terms)
+        leading = LeadingNode(parts.current_config(), self._stores, parts.watched_folder, terms)
         await leading.start(parts.own, SOLE, _find_none_living)
         self.leading = leading
         self._undo.push_async_callback(leading.close)

@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -32,6 +32,7 @@ from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.errors import HostError
+from columnar.model.node_messages import LiveSettings
 from columnar.model.owner import Incarnation
 from columnar.roles.membership import Membership, NodeParts, SoleMembership
 from columnar.roles.node_ports import NodePorts
@@ -144,6 +145,7 @@ class Node:
             lambda: self.ports.ready,
             self.servers.name_leader,
             self._end_now,
+            lambda: self.config,
         )
         if not self._settings.coordination:
             return SoleMembership(parts)
@@ -232,12 +234,15 @@ class Node:
 
     # --- pages -----------------------------------------------------------------------------------------
 
-    def renew_certificate(self) -> None:
-        """Read the certificate again, here and in the servers."""
-        assert self.tls is not None, "the ports speak TLS"
-        self.tls.certificate.renew()
-        self.membership.renew_certificate()
-        self.servers.renew_certificate()
+    def take_settings(self, live: LiveSettings) -> None:
+        """Take the settings that change while the store serves, and read the certificate again, also in the servers."""
+        taken = {name: value for name, value in asdict(live).items() if name != "log_level"}
+        self.config = replace(self.config, **taken)
+        self._settings = replace(self._settings, log_level=live.log_level)
+        if self.tls is not None:
+            self.tls.certificate.renew(live.tls_cert, live.tls_key)
+        self.membership.take_settings(live)
+        self.servers.take_settings(live)
 
     def pages(self, hot_modules: Callable[[], str]) -> Site:
         """Return the pages of the store.  Call after ``start``.

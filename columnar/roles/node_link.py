@@ -1,6 +1,6 @@
 """A region server's link to its node, the parent process, and its end of the channel for connections of clients.
 
-    requests of the node     FollowLeader, HandOver, ReturnConnections
+    requests of the node     FollowLeader, LiveSettings, HandOver, ReturnConnections
     reports to the node      TakesConnections, once the routes of all tables are known
 
 When the link or the channel ends, the node has ended, and another server may own this server's regions soon: the
@@ -22,7 +22,7 @@ from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.refusals import Unknown
 from columnar.coordination.processes import Beat
-from columnar.model.node_messages import FollowLeader, TakesConnections
+from columnar.model.node_messages import FollowLeader, LiveSettings, TakesConnections
 from columnar.model.owner_messages import HandOver, HandoverResult, ReturnConnections
 from columnar.operations.scanner_table import ScannerTable
 from columnar.roles.leader_link import LeaderLink
@@ -33,14 +33,21 @@ from columnar.version import at_start, full
 
 
 class NodeLink:
-    def __init__(self, hello: Hello, leader: LeaderLink, on_orphaned: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        hello: Hello,
+        leader: LeaderLink,
+        on_orphaned: Callable[[str], None],
+        on_settings: Callable[[LiveSettings], None],
+    ) -> None:
         """Pass ``leader``, which follows the leader that the node names.
 
-        ``on_orphaned`` is called with the reason when the node has ended.
+        ``on_orphaned`` is called with the reason when the node has ended, ``on_settings`` with settings to take.
         """
         self._hello = hello
         self._leader = leader
         self._on_orphaned = on_orphaned
+        self._on_settings = on_settings
         self.leader_epoch: Callable[[], int] = lambda: 0  # as in ``Beat``
         self.answers = PeerServer({}, lambda _table, _row: Unknown("a node sends no calls"), itertools.count(1))
         self._reports = Background("reports to the node")
@@ -57,6 +64,7 @@ class NodeLink:
         self.answers.register(
             {
                 FollowLeader: self._follow_leader,
+                LiveSettings: self._take_settings,
                 HandOver: self._hand_over,
                 ReturnConnections: self._return_connections,
             }
@@ -81,6 +89,9 @@ class NodeLink:
 
     async def _follow_leader(self, message: FollowLeader) -> None:
         self._leader.follow(message.epoch, message.address)
+
+    async def _take_settings(self, message: LiveSettings) -> None:
+        self._on_settings(message)
 
     async def _hand_over(self, message: HandOver) -> HandoverResult:
         assert self._channel is not None, "it is there before the node is answered"

@@ -23,7 +23,14 @@ from columnar.coordination.processes import Beat
 from columnar.coordination.server_page import ServerPages
 from columnar.errors import HostError
 from columnar.master.liveness import STUCK_MS, STUCK_ON_NETWORK_MS
-from columnar.model.node_messages import DescribeServers, FollowLeader, NamedFacts, ServerFacts, TakesConnections
+from columnar.model.node_messages import (
+    DescribeServers,
+    FollowLeader,
+    LiveSettings,
+    NamedFacts,
+    ServerFacts,
+    TakesConnections,
+)
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandoverResult
 from columnar.roles.cluster_loops import ServerWatch
@@ -74,7 +81,7 @@ class OwnServers:
         self.answers = PeerServer({}, lambda _table, _row: Unknown("a node serves no rows"), itertools.count(1))
         self.answers.register_with_sender(TakesConnections, self._takes_connections)
         self._work = Background("the servers of this node")
-        self._was_renewed = False
+        self._live: LiveSettings | None = None  # as they were taken last; servers start with what was in force then
         self.is_leaving = False  # as the leader said last: this node is drained until its next start
         self.leader_delay = ""  # as the leader said last: what it waits for
         self._versions: dict[Incarnation, str] = {}  # of living servers that take connections
@@ -101,6 +108,8 @@ class OwnServers:
 
     async def linked(self, server: Incarnation) -> None:
         self._name_leader(server)
+        if self._live is not None:  # it may have started before
+            self._work.spawn(self._send(server, self._live))
 
     def unlinked(self, server: Incarnation, why: str) -> None:
         self._kill_soon(server, why)
@@ -124,8 +133,6 @@ class OwnServers:
         self._versions[server] = message.version
         self._ports.takes_connections(server)
         self._membership.note_ready()
-        if self._was_renewed and server in self.processes.living:  # it may have read the old certificate
-            self.processes.living[server].child.signal(signal.SIGHUP)
 
     # --- the leader ----------------------------------------------------------------------------------
 
@@ -144,11 +151,11 @@ class OwnServers:
     def _name_leader(self, server: Incarnation) -> None:
         leader = self._membership.leader
         if leader is not None:
-            self._work.spawn(self._send_leader(server, leader))
+            self._work.spawn(self._send(server, leader))
 
-    async def _send_leader(self, server: Incarnation, leader: FollowLeader) -> None:
-        with suppress(NotSent, LinkBroke):  # its end is reported separately; its link names the leader again
-            await self.processes.request_server(server, leader)
+    async def _send(self, server: Incarnation, message: FollowLeader | LiveSettings) -> None:
+        with suppress(NotSent, LinkBroke):  # its end is reported separately; its next link has the message again
+            await self.processes.request_server(server, message)
 
     # --- the methods of ``cluster_nodes.OwnNode`` -----------------------------------------------------
 
@@ -194,16 +201,13 @@ class OwnServers:
             last_lines=lines,
         )
 
-    # --- certificates, the end -----------------------------------------------------------------------
+    # --- settings, the end ---------------------------------------------------------------------------
 
-    def renew_certificate(self) -> None:
-        """Have the servers read the certificate again.
-
-        A starting server gets the signal later, because now the signal would kill it.
-        """
-        self._was_renewed = True
-        for server in self._ports.ready:
-            self.processes.living[server].child.signal(signal.SIGHUP)
+    def take_settings(self, live: LiveSettings) -> None:
+        """Have the servers take the settings, and read the certificate again; a starting server when it is linked."""
+        self._live = live
+        for server in self.processes.living:
+            self._work.spawn(self._send(server, live))
 
     def kill_all(self) -> None:
         """Send SIGKILL to all processes, without waiting."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from columnar.cluster.scatter_gather import Owners
     from columnar.coordination.connection_channel import DispatchedConnection  # a standalone server has none
     from columnar.model.cluster_status_records import ServerStatus
+    from columnar.model.node_messages import LiveSettings
     from columnar.operations.descriptions import Descriptions
     from columnar.thrift.cluster_methods import ClusterMethods, SingleServer
     from columnar.thrift.view_methods import RemoteViewStatuses
@@ -350,6 +351,16 @@ class ServerPorts:
         await self.wire.close(STOP_GRACE_S)
         if self._private is not None:
             self._private.close()
+
+
+def take_settings(ports: ServerPorts, live: LiveSettings) -> None:
+    """Have the ports take settings that change meanwhile; new connections get the certificate, if they speak TLS."""
+    ports.slow_log.limit_s = live.slow_request_ms / 1_000
+    for wire in ports.wires.values():
+        wire.slow_after_s = ports.slow_log.limit_s
+    ports.visitors.take_origins(live.allow_origins)
+    if ports.tls is not None:
+        ports.tls.certificate.renew(live.tls_cert, live.tls_key)
 
 
 def read_tls(config: StandaloneConfig) -> Tls | None:

@@ -51,6 +51,7 @@ from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.server_page import ServerPage
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError, RegionMoved
+from columnar.model.node_messages import LiveSettings
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
@@ -64,10 +65,11 @@ from columnar.regions.life.shared_folders import SharedFolders
 from columnar.regions.region_rates import RateMeter
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.node_link import NodeLink
-from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls
+from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls, take_settings
 from columnar.roles.server_measures import ServerMeasures, StatusExchange
 from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
+from columnar.runtime.log_lines import set_level
 from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import STAGING
 from columnar.storage.process_stores import ServerStores
@@ -162,7 +164,7 @@ class ClusterServer:
         # A leader forwards no calls.
         self.answering = PeerServer({}, self._refuse_not_local, itertools.count(1))
         self.leader_link = LeaderLink(self._hello, self.answering, self, self._link_terms)
-        self.node_link = NodeLink(self._hello, self.leader_link, on_orphaned)
+        self.node_link = NodeLink(self._hello, self.leader_link, on_orphaned, self.take_settings)
 
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
         """Start to serve.  The server owns the non-blocking sockets from now on.  Raises HostError, DamagedData."""
@@ -352,12 +354,12 @@ class ClusterServer:
         """Serve on without a leader."""
         self.serving.owner.leader_ended()
 
-    def renew_certificate(self) -> None:
-        """Read the certificate of ports and links again."""
-        assert self.ports.tls is not None, "the ports speak TLS"
-        self.ports.tls.certificate.renew()
+    def take_settings(self, live: LiveSettings) -> None:
+        """Take the settings that change while the server serves; read the certificate of ports and links again."""
+        set_level(live.log_level)
+        take_settings(self.ports, live)
         if self._link_terms.tls is not None:
-            self._link_terms.tls.renew()
+            self._link_terms.tls.renew(live.tls_cert, live.tls_key)
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@
         kills a server that does not end in time
     the node has ended: exit immediately with ORPHANED; on Linux the kernel also kills this process (SIGKILL)
     SIGINT is ignored: a terminal sends it to all processes, and the supervisor stops its servers in order
-    SIGHUP, if the ports speak TLS: the certificate is read again
+    SIGHUP is ignored: the node, which gets it too, sends what changes (``node_messages.LiveSettings``)
     the server cannot start: one log line, exit 2
 
 Log lines have the standalone process's form, with the server's name.
@@ -167,8 +167,6 @@ async def _serve(
 
     Beats(beats, beat).start()
     await server.start(_socket(control), _socket(channel))
-    if server.ports.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.renew_certificate)
     _log.info("serves on port %d, version %s", server.ports.port, version.full(version.at_start()))
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())
@@ -191,7 +189,8 @@ def _stop_on_signals() -> asyncio.Event:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # not SIG_IGN, which a worker started later would inherit
+    for number in (signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda: None)  # not SIG_IGN, which a worker started later would inherit
     return stopping
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from columnar.config import StandaloneConfig
 from columnar.roles.leading import Leading
-from columnar.roles.ports import ServerPorts, read_tls
+from columnar.roles.ports import ServerPorts, read_tls, take_settings
 from columnar.roles.serving import Serving
 from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import DataFolder
@@ -26,6 +26,7 @@ from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.webui.status import Sources
 
 if TYPE_CHECKING:
+    from columnar.model.node_messages import LiveSettings
     from columnar.wire.tls_protocol import Tls
 
 
@@ -100,10 +101,9 @@ class Standalone:
     def tls(self) -> Tls | None:
         return self.ports.tls
 
-    def renew_certificate(self) -> None:
-        """Read the certificate again."""
-        assert self.ports.tls is not None, "the ports speak TLS"
-        self.ports.tls.certificate.renew()
+    def take_settings(self, live: LiveSettings) -> None:
+        """Take the settings that change while the store serves, and read the certificate again."""
+        take_settings(self.ports, live)
 
     def begin_stop(self) -> None:
         pass  # nothing is replaced meanwhile

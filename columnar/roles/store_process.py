@@ -2,7 +2,8 @@
 
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit immediately with 128 + its number (acknowledged writes are on disk)
-    SIGHUP, if the ports speak TLS: the certificate is read again, also by the servers of a node
+    SIGHUP, if there is a settings file or the ports speak TLS: both are read again (``settings_reload``), also by the
+        servers of a node; else it ends the process, as a terminal that closes ends its other programs
     the store cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options, and then replaces itself, in the same process, by this module with the
@@ -24,6 +25,8 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from columnar import version
@@ -31,6 +34,7 @@ from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.service_access import PASSWORD, ServiceAccess
 from columnar.errors import ColumnarError, HostError
 from columnar.memory_plan import readable_bytes
+from columnar.roles.settings_reload import SettingsReload, SettingsSource, reload_of
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
 from columnar.runtime.faults import met_by_the_loop
@@ -51,10 +55,16 @@ _log = logging.getLogger("columnar")
 CANNOT_START: Final = 2
 
 
-def run(config: StandaloneConfig, log_level: str, node: NodeConfig | None = None) -> int:
+def run(
+    config: StandaloneConfig,
+    log_level: str,
+    node: NodeConfig | None = None,
+    source: SettingsSource | None = None,
+) -> int:
     """Serve until a signal requests the stop.  Returns the exit status.
 
-    ``node`` has the settings of a node, or is None if this process itself serves.
+    ``node`` has the settings of a node, or is None if this process itself serves.  ``source`` says where the settings
+    come from; None: there is nothing to read again.
     """
     log_to_stderr(log_level)
     build = version.at_start().text
@@ -64,7 +74,7 @@ def run(config: StandaloneConfig, log_level: str, node: NodeConfig | None = None
     try:
         _log.info("%s", memory_line(config, max(1, node.servers) if node is not None else 1))
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, node))
+            return runner.run(_serve(config, node, partial(reload_of, source, config, log_level, node)))
     except ColumnarError as error:
         complain(f"columnar: {error.text}")
         return CANNOT_START
@@ -80,7 +90,9 @@ def _locked(config: StandaloneConfig, settings: NodeConfig | None) -> Standalone
     return Standalone.locked(config)
 
 
-async def _serve(config: StandaloneConfig, node: NodeConfig | None) -> int:
+async def _serve(
+    config: StandaloneConfig, node: NodeConfig | None, make_reload: Callable[..., SettingsReload | None]
+) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
     warn_of_the_open(config)
@@ -93,8 +105,9 @@ async def _serve(config: StandaloneConfig, node: NodeConfig | None) -> int:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     visitors = Visitors.of(config.host, config.allow_origins)
     web = served_at(bound, store.pages(compiling.state), store.tls, visitors) if bound is not None else None
-    if store.tls is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, store.renew_certificate)
+    reload = make_reload((store.take_settings, lambda live: visitors.take_origins(live.allow_origins)))
+    if reload is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.request)
     _log.info("hot modules: %s", compiling.state())
     say(_ready_line(config, store, web, node))
     if web is not None:
@@ -106,6 +119,8 @@ async def _serve(config: StandaloneConfig, node: NodeConfig | None) -> int:
     store.begin_stop()
     _log.info("stopping; a second signal stops at once")
     trimming.cancel()
+    if reload is not None:
+        reload.close()
     await compiling.stop()
     if web is not None:
         await web.stop()
@@ -190,8 +205,9 @@ def main(text: str) -> int:
     password = os.environ.pop(PASSWORD, "")  # child processes run the code of triggers, and do not get it
     if node is not None:
         node["access"] = ServiceAccess(password=password, **node.get("access", {}))
+    source = SettingsSource(**settings.pop("source"))
     config = StandaloneConfig.of_settings(settings)
-    return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None)
+    return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None, source)
 
 
 if __name__ == "__main__":

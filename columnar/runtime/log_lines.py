@@ -222,6 +222,11 @@ def log_to_stderr(level: str, process: str = "") -> None:
     sys.unraisablehook = _unraisable
 
 
+def set_level(level: str) -> None:
+    """Log lines of ``level`` and above from now on."""
+    logging.getLogger().setLevel(level)
+
+
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_type is not SystemExit:
         name = ended.thread.name if ended.thread is not None else "?"

@@ -19,6 +19,7 @@ from columnar.checking.store_check import (
     say_server_logs,
 )
 from columnar.client import ClientTls, ClusterAdmin, Connection
+from columnar.client.store_options import DEFAULT_STORE, client_settings
 from columnar.client.tls_options import tls_options
 from columnar.errors import ColumnarError, DamagedData
 from columnar.shell.connecting import Misused, Refused, report_errors
@@ -39,9 +40,10 @@ FOUND = 1  # exit status: there are errors
 
 
 @click.command()
+@client_settings
 @click.option("--data", metavar="DIR", help="Check this folder, which no process serves, instead of a running store.")
 @click.option(
-    "--store", envvar="COLUMNAR_STORE", default="127.0.0.1:9090", show_default=True, metavar="HOST:PORT",
+    "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
     help="Running store to check; on this machine. Also from the environment's COLUMNAR_STORE.",
 )  # fmt: skip
 @tls_options

@@ -68,7 +68,7 @@ def names_in_store(ctx: click.Context, kind: str) -> list[str]:
 
     Returns no names if no store answers at once.
     """
-    from columnar.shell.connecting import DEFAULT_STORE
+    from columnar.client.store_options import DEFAULT_STORE
     from columnar.shell.session import session_of
     from columnar.shell.store_names import StoreNames
 

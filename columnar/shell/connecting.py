@@ -21,6 +21,7 @@ from thriftpy2.transport import TTransportException
 from columnar.client import ClientTls, Connection
 from columnar.client.addresses import addresses_of
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+from columnar.client.store_options import client_settings, store_option
 from columnar.client.store_socket import NoAnswer
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
@@ -31,7 +32,6 @@ from columnar.shell.shell_output import Output
 from columnar.shell.text import readable, typed
 from columnar.shell.wrong_port import http_found
 
-DEFAULT_STORE: Final = "127.0.0.1:9090"
 ANSWER_TIMEOUT_S: Final = 120
 _START: Final = "start one with 'columnar standalone', or say where with --store HOST:PORT"
 _NEXT_STEP: Final = {  # by HBase's exception class
@@ -81,15 +81,10 @@ class Server:
         return Connection.at(self.address, timeout=timeout_ms, tls=self.tls)
 
 
-store_option = click.option(
-    "--store", envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
-    help="Server to talk to, or several with commas: the first that answers; also in the environment's COLUMNAR_STORE.",
-)  # fmt: skip
-
-
 def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
 
+    @client_settings
     @store_option
     @tls_options
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

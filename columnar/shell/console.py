@@ -16,10 +16,12 @@ from typing import Final, TextIO
 import click
 
 from columnar.client import ClientTls
+from columnar.client.store_options import client_settings, store_option
 from columnar.client.tls_options import tls_options
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
-from columnar.shell.connecting import Misused, Refused, connect, report_errors, store_option
+from columnar.settings.configured import FILE
+from columnar.shell.connecting import Misused, Refused, connect, report_errors
 from columnar.shell.lines import Statement, Statements
 from columnar.shell.running import Commands, Failed, Interrupted, as_typed_in_shell
 from columnar.shell.session import KeptConnection, Session, exported
@@ -31,6 +33,7 @@ from columnar.version import VERSION
 @click.argument("file", required=False)
 @click.option("-c", "text", metavar="STATEMENTS", help="Run these, separated by ; or line ends, and end.")
 @click.option("--keep-going", is_flag=True, help="In a script: go on after a command that failed.")
+@client_settings
 @store_option
 @tls_options
 @click.pass_context
@@ -63,7 +66,7 @@ def shell(
     session = Session(kept, StoreNames(time.monotonic), pages=is_prompt, is_script=not is_prompt)
     commands = Commands(root, session)
     try:
-        with exported(store, tls):
+        with exported(store, tls, ctx.meta.get(FILE)):
             if is_prompt:
                 from columnar.shell.prompt import converse  # the library for it is loaded by nothing else
 

@@ -14,13 +14,22 @@ from typing import Any, Final, TypeVar
 import click
 
 from columnar.coordination.service_access import PASSWORD, PASSWORD_FILE
+from columnar.settings.option_kinds import Setting
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class StoreSetting(Setting):
+    """An option of a store, with its variable: COLUMNAR_PORT for --port."""
+
+    program = "columnar"
+
+
 _OPTIONS: Final = (
     click.option(
         "--coordination-user",
         "user",
-        envvar="COLUMNAR_COORDINATION_USER",
+        cls=StoreSetting,
         default="",
         metavar="USER",
         help=f"User of the service; its password is in {PASSWORD_FILE} or the variable {PASSWORD}.",
@@ -28,7 +37,7 @@ _OPTIONS: Final = (
     click.option(
         PASSWORD_FILE,
         "password_file",
-        envvar="COLUMNAR_COORDINATION_PASSWORD_FILE",
+        cls=StoreSetting,
         default="",
         metavar="FILE",
         help="File with the user's password.",
@@ -36,7 +45,7 @@ _OPTIONS: Final = (
     click.option(
         "--coordination-ca",
         "ca_file",
-        envvar="COLUMNAR_COORDINATION_CA",
+        cls=StoreSetting,
         default="",
         metavar="FILE",
         help="Authorities that sign the certificates of an etcds:// or zookeepers://, PEM.  "
@@ -45,7 +54,7 @@ _OPTIONS: Final = (
     click.option(
         "--coordination-cert",
         "cert_file",
-        envvar="COLUMNAR_COORDINATION_CERT",
+        cls=StoreSetting,
         default="",
         metavar="FILE",
         help="Certificate of this node for a service that requires one, PEM.",
@@ -53,7 +62,7 @@ _OPTIONS: Final = (
     click.option(
         "--coordination-key",
         "key_file",
-        envvar="COLUMNAR_COORDINATION_KEY",
+        cls=StoreSetting,
         default="",
         metavar="FILE",
         help="Key of that certificate.",

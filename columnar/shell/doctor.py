@@ -9,11 +9,12 @@ from typing import Any, Final
 import click
 
 from columnar.client import ClientTls
+from columnar.client.store_options import client_settings, store_option
 from columnar.client.tls_options import tls_options
 from columnar.diagnosis.diagnosis import Subject, diagnose, gather
 from columnar.diagnosis.facts import Role
 from columnar.diagnosis.findings import Finding, Level, count_problems
-from columnar.shell.connecting import Misused, output_of, store_option
+from columnar.shell.connecting import Misused, output_of
 from columnar.shell.shell_output import Output
 
 FOUND: Final = 1  # exit status: there is a problem
@@ -25,6 +26,7 @@ def with_subject(command: Any) -> Any:
     """Add the options that name a store; the command gets a ``Subject`` as its first argument."""
 
     @click.option("--data", metavar="DIR", help="The data folder.  [default: the store's, else a user's own]")
+    @client_settings
     @store_option
     @tls_options
     @click.option("--host", metavar="ADDRESS", help="As the store is to be started, as are the next options.")

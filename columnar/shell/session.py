@@ -107,9 +107,13 @@ def in_script() -> bool:
 
 
 @contextmanager
-def exported(store: str, tls: ClientTls | None) -> Iterator[None]:
-    """Put the options into the environment while the session lasts, and restore the environment afterwards."""
+def exported(store: str, tls: ClientTls | None, settings: str | None = None) -> Iterator[None]:
+    """Put the options into the environment while the session lasts, and restore the environment afterwards.
+
+    ``settings``: the file that the session's settings come from.
+    """
     wanted = {
+        **({"COLUMNAR_CONFIG": settings} if settings else {}),
         "COLUMNAR_STORE": store,
         "COLUMNAR_TLS": "1" if tls is not None else "",
         "COLUMNAR_TLS_CA": tls.ca if tls is not None else "",

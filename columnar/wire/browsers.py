@@ -54,16 +54,25 @@ def checked_origin(text: str) -> str:
     return text.rstrip("/").lower()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Visitors:
-    """The hosts and web pages whose HTTP requests are answered."""
+    """The hosts and web pages whose HTTP requests are answered.
+
+    Shared by all ports of a process.  The loop replaces the origins as a whole; the web server's threads read them.
+    """
 
     on_loopback: bool = False  # the port listens on loopback alone
     origins: frozenset[str] = field(default_factory=frozenset)  # pages that may send requests, and read the answers
 
     @staticmethod
     def of(host: str, origins: Iterable[str]) -> Visitors:
-        return Visitors(is_loopback(host), frozenset(map(checked_origin, origins)))
+        made = Visitors(is_loopback(host))
+        made.take_origins(origins)
+        return made
+
+    def take_origins(self, origins: Iterable[str]) -> None:
+        """Allow these pages alone from now on, also on open connections.  Raises ValueError."""
+        self.origins = frozenset(map(checked_origin, origins))
 
     def allowed_origin(self, headers: dict[str, str]) -> str | None:
         """Return the origin of the page that sent the request if that page is allowed; else None."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -55,8 +55,9 @@ class ServerTls:
     def wants_client_certificate(self) -> bool:
         return self.context.verify_mode is ssl.CERT_REQUIRED
 
-    def renew(self) -> bool:
-        """Read the files again.  If they are broken, logs it, keeps the old context and returns False."""
+    def renew(self, cert: str, key: str) -> bool:
+        """Read the files again, or others.  If they are broken, logs it, keeps the old context and returns False."""
+        self._files = replace(self._files, cert=cert, key=key)
         try:
             self.context = _read(self._files, self._now)
         except HostError as error:
@@ -91,12 +92,12 @@ class PeerTls:
     def connecting(self) -> ssl.SSLContext:
         return self._connecting
 
-    def renew(self) -> bool:
-        """Read the certificate and key again; later links get them.  If they are broken, keep the old ones.
+    def renew(self, cert: str, key: str) -> bool:
+        """Read certificate and key again, or others; later links get them.  If they are broken, keep the old ones.
 
         Returns whether they were read.  A new authority needs a restart.
         """
-        files = self._files
+        files = self._files = replace(self._files, cert=cert, key=key)
         try:
             _peer_context(files, is_server=True)  # first, because a context that fails in between is of no use
             for context in (self._accepting, self._connecting):

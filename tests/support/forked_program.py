@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import columnar.cli
-from columnar.roles import node, standalone, store_process  # noqa: F401 - the process imports one of two
+from columnar.roles import node, standalone, store_commands, store_process  # noqa: F401 - the process imports one role
 from tests.support.forked_children import fork_children
 
 FORKS = get_context("forkserver")
@@ -77,6 +77,6 @@ def _run(options: list[str], environment: dict[str, str], folder: str, log: Path
     os.chdir(folder)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fork_children()
-    columnar.cli._execute_store = lambda settings: sys.exit(store_process.main(settings))  # type: ignore[assignment]
+    store_commands._execute_store = lambda settings: sys.exit(store_process.main(settings))  # type: ignore[assignment]
     columnar.cli.main(["standalone", *options], prog_name="columnar")
     raise AssertionError("the command ends the process")

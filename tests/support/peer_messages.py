@@ -117,6 +117,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.ReturnConnections(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
     (nodes.FollowLeader(41, "[fe80::1]:9096"), None),
+    (nodes.LiveSettings("DEBUG", 250, ("https://app.example",), "/etc/store.crt", "/etc/store.key"), None),
     (nodes.TakesConnections("0.1.0+337d94265ee8"), None),
     (nodes.AwaitRegions(), None),
     (nodes.KillServer(S1, "it hangs"), None),

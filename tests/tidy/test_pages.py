@@ -21,7 +21,7 @@ PAGES = [
 ]
 ARCHITECTURE_BYTES = 16 * 1024  # a module's docstring has its invariants, docs/decisions.md the reasons
 EXAMPLES = {"my_triggers.py", "hello.py"}  # no file of ours: the reader writes it, or shows it on a page of the wiki
-LOGGERS = {"columnar.slow"}  # names in lines of the log, no modules
+LOGGERS = {"columnar.slow", "columnar.toml"}  # names in lines of the log, and of a file of settings, no modules
 
 _BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
 _FILE = re.compile(r"(?<![\w/.-])((?:\w[\w-]*/)*\w[\w-]*\.(?:py|md|thrift))\b")

@@ -52,6 +52,7 @@ NODE_TO_SERVER: Final[Mapping[str, frozenset[str]]] = {
     "connections/connection_dispatcher": frozenset({"ReturnConnections"}),
     "roles/membership": frozenset({"FollowLeader"}),
     "roles/leased_membership": frozenset({"FollowLeader"}),
+    "roles/settings_reload": frozenset({"LiveSettings"}),
 }
 TO_NODE: Final[Mapping[str, frozenset[str]]] = {
     "roles/cluster_nodes": frozenset({"DescribeServers", "KillServer", "StartServer", "StopServer"}),

@@ -138,7 +138,8 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=before_exec(),
-        env={**os.environ, STOP_ONCE: "1"},  # this process kills a child that does not end
+        # This process kills a child that does not end, and gives it all its settings.
+        env={**os.environ, STOP_ONCE: "1", "COLUMNAR_CONFIG": os.devnull},
     )
 
 

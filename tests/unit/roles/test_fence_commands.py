@@ -18,6 +18,7 @@ import pytest
 from columnar.coordination.node_record import MountRecord
 from columnar.roles import fence_commands
 from columnar.roles.fence_commands import CephFence, CommandFence, FenceFailed, run_command, storage_fence
+from columnar.runtime import command_run
 
 RECORD = MountRecord("n2", 5, "10.0.0.2:9096", "client7")
 
@@ -91,16 +92,16 @@ def test_a_command_that_starts_slowly_holds_nobody(tmp_path: Path, monkeypatch: 
     """As while the new process closes files of a folder that stands still."""
     pid = tmp_path / "pid"
     begun, goes_on = threading.Event(), threading.Event()
-    start = fence_commands._Command._start
+    start = command_run._Command._start
     started: list[object] = []
 
-    def start_slowly(command: fence_commands._Command) -> object:
+    def start_slowly(command: command_run._Command) -> object:
         begun.set()
         goes_on.wait(20)
         started.append(start(command))
         return started[0]
 
-    monkeypatch.setattr(fence_commands._Command, "_start", start_slowly)
+    monkeypatch.setattr(command_run._Command, "_start", start_slowly)
 
     async def call_off() -> None:
         task = asyncio.ensure_future(run_command(["/bin/sh", "-c", f"echo $$ > {pid}; sleep 600"]))
@@ -121,15 +122,15 @@ def test_a_command_that_starts_slowly_holds_nobody(tmp_path: Path, monkeypatch: 
 
 
 def test_a_slow_start_counts_for_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = fence_commands._Command._start
+    start = command_run._Command._start
     now_s = [0.0]
 
-    def start_slowly(command: fence_commands._Command) -> object:
+    def start_slowly(command: command_run._Command) -> object:
         now_s[0] += fence_commands.LIMIT_S
         return start(command)
 
-    monkeypatch.setattr(fence_commands, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + now_s[0]))
-    monkeypatch.setattr(fence_commands._Command, "_start", start_slowly)
+    monkeypatch.setattr(command_run, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + now_s[0]))
+    monkeypatch.setattr(command_run._Command, "_start", start_slowly)
     began_s = time.monotonic()
     assert failure("sleep 600").endswith("did not end within 30 s")
     assert time.monotonic() - began_s < 20
@@ -189,7 +190,7 @@ def _has_ended(pid: int) -> bool:
 
 def test_much_output_is_read_and_only_its_end_is_kept() -> None:
     found = asyncio.run(run_command([sys.executable, "-c", "print('x' * 5_000_000, end='yz')"]))
-    assert len(found) == fence_commands.OUTPUT_BYTES
+    assert len(found) == command_run.OUTPUT_BYTES
     assert found.endswith(b"xyz")
 
 

@@ -1,0 +1,214 @@
+"""SIGHUP: which changes are taken, which wait for a restart, and what a file that cannot be read changes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from columnar.cli import main
+from columnar.config import LIVE, NodeConfig, StandaloneConfig
+from columnar.model.node_messages import LiveSettings
+from columnar.roles import settings_reload
+from columnar.roles.settings_reload import Changes, SettingsReload, SettingsSource, reload_of
+
+VALUES = {"port": 9090, "log-level": "info", "slow-ms": 1000, "tls-cert": "", "tls-key": "", "allow-origin": []}
+
+
+@pytest.fixture(autouse=True)
+def root_level() -> Iterator[None]:
+    """The level of the tests' own log stays."""
+    before = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(before)
+
+
+def settings_of(file: Path, *words: str) -> dict[str, Any]:
+    """The settings of a store, as its start takes them."""
+    done = CliRunner().invoke(main, ["config", "check", "--json", "standalone", "--", "--config", str(file), *words])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+class Store:
+    """A store whose settings are read again, without the store."""
+
+    def __init__(self, file: Path, *words: str) -> None:
+        settings = settings_of(file, *words)
+        self.source = SettingsSource(**settings["source"])
+        self.taken: list[LiveSettings] = []
+        config = StandaloneConfig(
+            "data",
+            slow_request_ms=settings["slow_request_ms"],
+            allow_origins=tuple(settings["allow_origins"]),
+            tls_cert=settings["tls_cert"],
+            tls_key=settings["tls_key"],
+        )
+        made = reload_of(self.source, config, settings["log_level"], None, [self.taken.append])
+        assert made is not None
+        self.reload: SettingsReload = made
+
+    def read(self, times: int = 1) -> None:
+        async def run() -> None:
+            for _ in range(times):
+                self.reload.request()
+            await self.reload._work.ended()
+
+        asyncio.run(run())
+
+
+# --- what changes ------------------------------------------------------------------------------------------
+
+
+def test_what_can_change_at_once_is_taken_and_the_rest_is_named() -> None:
+    after = {**VALUES, "port": 1, "log-level": "debug", "allow-origin": ["https://a.example"]}
+    changes = Changes.between(VALUES, after)
+    assert changes == Changes({"log-level": "debug", "allow-origin": ["https://a.example"]}, ("port",))
+    assert Changes.between(VALUES, VALUES) == Changes({}, ())
+    assert Changes.between(VALUES, {**VALUES, "of-a-newer-program": 1}) == Changes({}, ())
+
+
+def test_another_certificate_is_taken_but_tls_neither_begins_nor_ends() -> None:
+    tls = {**VALUES, "tls-cert": "a.crt", "tls-key": "a.key"}
+    assert Changes.between(tls, {**tls, "tls-cert": "b.crt"}) == Changes({"tls-cert": "b.crt"}, ())
+    assert Changes.between(VALUES, tls) == Changes({}, ("tls-cert", "tls-key"))
+    assert Changes.between(tls, VALUES) == Changes({}, ("tls-cert", "tls-key"))
+
+
+def test_each_live_setting_is_one_of_both_commands() -> None:
+    from columnar.roles.store_commands import NODE, STANDALONE
+    from columnar.settings.option_kinds import key_of
+
+    for table in (STANDALONE, NODE):
+        assert {key_of(option) for option in table.options()} >= LIVE
+
+
+# --- reading -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_again_and_flags_and_variables_keep_their_precedence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("COLUMNAR_ALLOW_ORIGIN", "https://of.variable")
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\nport = 1\n")
+    store = Store(file, "--log-level", "warning")
+    file.write_text('[standalone]\nport = 2\nslow-ms = 5\nlog-level = "debug"\nallow-origin = ["https://of.file"]\n')
+    store.read()
+    assert store.taken == [LiveSettings("WARNING", 5, ("https://of.variable",), "", "")]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the settings in {file} were read again, and are in force: slow-ms 5 (before: 1000)",
+        f"changed in {file}, needs a restart: port",
+    ]
+    caplog.clear()
+    file.write_text("[standalone]\nport = 1\nslow-ms = 5\n")
+    store.read()
+    (record,) = caplog.records
+    assert record.getMessage() == f"the settings in {file} were read again; nothing has changed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[standalone]\nslow-ms = 5\nprot = 1\n", "prot: there is no such setting; did you mean port?"),
+        ("[standalone]\nslow-ms = 5\nport = 70000\n", "port: 70000 is not in the range"),
+        ("[standalone]\nslow-ms = 5\ntls-cert = 'x'\n", "TLS needs --tls-cert and --tls-key"),
+        ("[standalone]\nslow-ms = 5\nallow-origin = ['x']\n", "'x' is no origin"),
+        ("[standalone]\nslow-ms = 5\ntls-cert = '/x'\ntls-key = '/y'\n", "--tls-cert must name a PEM file"),
+        (None, "there is no such file"),
+    ],
+)
+def test_a_broken_file_changes_nothing_and_is_one_line(
+    text: str | None, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\nslow-ms = 7\n")
+    store = Store(file)
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    store.read()
+    assert store.taken == [LiveSettings("INFO", 7, (), "", "")], "as before: the certificate alone is read again"
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage().startswith("no setting is changed, for the settings cannot be read: ")
+    assert said in record.getMessage()
+    file.write_text("[standalone]\nslow-ms = 8\n")
+    store.read()
+    assert store.taken[-1].slow_request_ms == 8
+
+
+def test_a_signal_while_the_file_is_read_is_followed_by_one_more_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\nslow-ms = 7\n")
+    store = Store(file)
+    begun = []
+
+    async def resolve(reload: SettingsReload) -> dict[str, Any]:
+        begun.append(reload)
+        if len(begun) == 1:
+            for _ in range(3):
+                reload.request()
+        return {**settings_of(file), "slow_request_ms": len(begun)}
+
+    monkeypatch.setattr(SettingsReload, "_resolve", resolve)
+    store.read()
+    assert len(begun) == 2
+    assert [live.slow_request_ms for live in store.taken] == [1, 2]
+
+
+def test_a_child_that_hangs_is_ended_and_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\nslow-ms = 7\n")
+    store = Store(file)
+    os.unlink(file)
+    os.mkfifo(file)  # nobody writes
+    monkeypatch.setattr(settings_reload, "READ_S", 0.2)
+    store.read()
+    assert store.taken == [LiveSettings("INFO", 7, (), "", "")]
+    assert f"{file} was not read within 0.2 s" in caplog.text
+
+
+def test_the_password_of_the_coordination_service_reaches_the_child_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, str]] = []
+
+    async def run(_words: object, environment: dict[str, str], *_: object) -> object:
+        seen.append(environment)
+        raise OSError("no process is started here")
+
+    monkeypatch.setattr(settings_reload, "run_to_end", run)
+    reload = SettingsReload(
+        SettingsSource("/settings", "node", (), VALUES), LiveSettings("INFO", 1, (), "", ""), [], "hunter2"
+    )
+
+    async def read() -> None:
+        reload.request()
+        await reload._work.ended()
+
+    asyncio.run(read())
+    assert seen[0]["COLUMNAR_COORDINATION_PASSWORD"] == "hunter2"
+    assert seen[0]["COLUMNAR_CONFIG"] == "/settings"
+    assert "COLUMNAR_COORDINATION_PASSWORD" not in os.environ
+
+
+def test_without_a_file_and_tls_there_is_nothing_to_read() -> None:
+    source = SettingsSource(None, "standalone", (), VALUES)
+    takers: list[Callable[[LiveSettings], None]] = []
+    assert reload_of(source, StandaloneConfig("data"), "INFO", None, takers) is None
+    assert reload_of(None, StandaloneConfig("data", tls_cert="a"), "INFO", None, takers) is None
+    assert reload_of(source, StandaloneConfig("data", tls_cert="a"), "INFO", NodeConfig(2), takers) is not None
