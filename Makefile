@@ -4,6 +4,7 @@
 # make test-touched  of the deep tests those that the last change touches, the nearest first (BASE=commit WITHIN=600 seconds)
 # make check the style, the types and the layers
 # make compile the hot modules to machine code again, after a change (make test does it too)
+# make wheels  wheels with compiled modules, for each CPython 3.11 to 3.14 of this machine, tried without a compiler (WHEELS=dist)
 # make idl  the interface definitions parsed again, after a change of a .thrift
 # make client-suites  the test suites of happybase and aiohappybase against our server (SERVERS=1)
 # make java-suites    HBase's own tests of its Thrift gateways against our server (SERVERS=1); needs a JDK and Maven
@@ -22,10 +23,13 @@ SERVERS   = 1
 BASE   =
 WITHIN = 600
 
+# of make wheels
+WHEELS = dist
+
 # arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
 BUT =
 
-.PHONY: run test test-deep test-touched check style types layers collected compile idl client-suites java-suites clean help
+.PHONY: wheels run test test-deep test-touched check style types layers collected compile idl client-suites java-suites clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -60,6 +64,9 @@ compile: $(VENV)/.made-dev
 
 idl: $(VENV)/.made-dev
 	@$(BIN)/python -m columnar.wire.parsing
+
+wheels: $(VENV)/.made-dev
+	@$(BIN)/python packaging/make_wheels.py --output "$(abspath $(WHEELS))"
 
 check: style types layers
 
