@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from columnar.client import Connection, Contribute, Expect, Increment, Put
 from columnar.client.cluster import ClusterAdmin
 from columnar.model import flow_status
 from columnar.wire.idl import columnar, hbase
-from tests.support.cluster_process import ClusterProcess
+from tests.support.cluster_process import ClusterProcess, Rows
 from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 
 SPLITS = [b"d", b"h", b"m", b"r", b"v"]
@@ -177,3 +181,54 @@ def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess | N
     assert "columnar_plan_seconds_count" in text
     for connection in found:
         connection.close()
+
+
+SLOW_ROWS = 2_500  # a call that writes or filters them all takes about as long as a move of their region
+MOVES = 4
+
+
+def answers_amid_moves(admin: ClusterAdmin, table: bytes, calls: list[Callable[[], Any]]) -> list[Any]:
+    """Return the answers of the calls, each of which is repeated while the table's region moves."""
+    over = threading.Event()
+
+    def repeat(call: Callable[[], Any]) -> list[Any]:
+        answers = [call()]
+        while not over.is_set():
+            answers.append(call())
+        return answers
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        found = [pool.submit(repeat, call) for call in calls]
+        try:
+            for _ in range(MOVES):
+                assert len(admin.move(admin.locations(table)[0].name).moves) == 1
+        finally:
+            over.set()
+        return [answer for one in found for answer in one.result()]
+
+
+def test_a_slow_call_is_answered_rightly_though_its_region_moves(cluster: ClusterProcess | NodesCluster) -> None:
+    """The owner changes under a write of many rows, and under a filter that looks at them all, at each gateway."""
+    names = [b"%05d" % number for number in range(SLOW_ROWS)]
+    with closing(cluster.connection()) as connection, ExitStack() as undo:
+        connection.create_table("slow", {"f": {}})
+        admin, gateways = ClusterAdmin(connection), [undo.enter_context(rows) for rows in cluster.rows_of_each()]
+        numbers = itertools.count(1)
+
+        def write(rows: Rows, column: bytes) -> tuple[bytes, bytes]:
+            value = b"%d" % next(numbers)
+            mutations = [hbase.Mutation(column=column, value=value)]
+            rows.client.mutateRows(b"slow", [hbase.BatchMutation(row=row, mutations=mutations) for row in names], {})
+            return column, value
+
+        def search(rows: Rows) -> list[bytes]:
+            scan = hbase.TScan(filterString=b"ValueFilter(=, 'regexstring:^[0-9]+$')")
+            scanner = rows.client.scannerOpenWithScan(b"slow", scan, {})
+            return [row.row for row in rows.client.scannerGetList(scanner, SLOW_ROWS)]
+
+        writes = [partial(write, rows, b"f:%d" % number) for number, rows in enumerate(gateways)]
+        acknowledged = dict(answers_amid_moves(admin, b"slow", writes))  # the last one of each column
+        searched = answers_amid_moves(admin, b"slow", [partial(search, rows) for rows in gateways])
+        assert [found == names for found in searched] == [True] * len(searched), "each row once, and in order"
+        assert all(cells == acknowledged for _, cells in connection.table("slow").scan())
+        connection.delete_table("slow", disable=True)  # its load would send regions of other tests to one server
