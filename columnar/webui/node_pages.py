@@ -2,12 +2,15 @@
 
     /    /health    /ready    /live    /metrics
 
-The pages of the whole cluster are at the node that leads (``cluster_pages``).
+The pages of the whole cluster are at the node that leads (``cluster_pages``).  A visitor of any other path is sent
+there; 307 keeps the method.  If the leader's address is not known, 404 says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -20,6 +23,8 @@ from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, me
 from columnar.webui.node_status import NodeStatus
 from columnar.webui.pages import REFRESH_S, Pages, health_of, live
 from columnar.wire.browsers import Visitors
+
+_PATH: Final = "/:@!$&'()*+,;="  # RFC 3986, 3.3: what a path may have as it is, beside letters, digits and -._~
 
 
 def ready_of(obstacles: tuple[str, ...]) -> Response:
@@ -50,6 +55,19 @@ class NodePages(Pages):
     def _index(self) -> Response:
         html = self._templates.get_template("node.html").render(status=self._status(), refresh_s=REFRESH_S)
         return Response(html, mimetype="text/html")
+
+    def _unknown(self, request: Request) -> Response:
+        leader = self._status().leader
+        # The address that the visitor used is this node's own: it leads without its catalogue, or has the leader's.
+        if leader.web and urlsplit(leader.web).netloc != request.host and request.method in ("GET", "HEAD"):
+            path = quote(request.environ["PATH_INFO"].encode("latin-1"), safe=_PATH)  # as WSGI has bytes
+            query = quote(request.query_string, safe=_PATH + "?%")
+            place = f"{leader.web.rstrip('/')}{path}{'?' if query else ''}{query}"
+            return Response(f"{place}\n", 307, {"Location": place}, mimetype="text/plain")
+        here = super()._unknown(request).get_data(as_text=True).rstrip()
+        where = f"{leader.address} leads, {leader.web or 'whose pages have no known address'}" if leader.address else ""
+        text = f"{here} The other pages are at the node that leads: {where or 'no node leads now'}.\n"
+        return Response(text, 404, mimetype="text/plain")
 
     def _live(self) -> Response:
         """Answer if the node's loop iterates."""

@@ -123,15 +123,17 @@ class Pages:
             return Response(f"{why}\n", 403, mimetype="text/plain")
         above = request.path.rpartition("/")[0]
         answer = self._answers.get(request.path) or self._answers.get(f"{above}/*")
-        if answer is None:
-            *first, last = self._known.split(", ")
-            return Response(f"There is {', '.join(first)} and {last}.\n", 404, mimetype="text/plain")
-        if request.method not in ("GET", "HEAD"):
+        if answer is not None and request.method not in ("GET", "HEAD"):
             return Response("This is for reading only.\n", 405, {"Allow": "GET, HEAD"}, mimetype="text/plain")
         try:
-            return answer(request)
+            return answer(request) if answer is not None else self._unknown(request)
         except NotAnswering as error:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
+
+    def _unknown(self, _request: Request) -> Response:
+        """Return the answer for a path that is none of the pages; may raise NotAnswering."""
+        *first, last = self._known.split(", ")
+        return Response(f"There is {', '.join(first)} and {last}.\n", 404, mimetype="text/plain")
 
 
 def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:

@@ -76,6 +76,7 @@ def test_a_candidate_leads_has_pages_and_no_port_for_clients(cluster: ManyNodes)
         assert page(node, "/ready") == "ready\n"
         assert page(node, "/live") == "ok\n"
     assert "s1-s1" in page(leader, "/servers"), "the pages of the whole"
+    assert "s1-s1" in page(other, "/servers"), "any node leads a visitor there"
     assert f"node {other.name}." in page(other, "/")
     assert "This node has no servers and does not lead." in page(other, "/")
     assert 'server="s1-s1"' in page(leader, "/metrics")

@@ -1,11 +1,12 @@
-"""The pages of a node that does not lead: readiness, health, metrics."""
+"""The pages of a node that does not lead: readiness, health, metrics, and the way to the leader's pages."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from werkzeug.test import Client
+import pytest
+from werkzeug.test import Client, TestResponse
 
 from columnar.model.node_messages import NamedFacts, ServerFacts
 from columnar.webui.families import of_node
@@ -22,6 +23,50 @@ def visit(status: NodeStatus, path: str, code: int = 200) -> str:
     answer = Client(NodePages(lambda: status, environment(), "here", None)).get(path)
     assert answer.status_code == code
     return answer.get_data(as_text=True)
+
+
+def answer_of(leader: LeaderStatus, path: str, *, host: str = "h2:9095", method: str = "GET") -> TestResponse:
+    pages = NodePages(lambda: replace(WELL, leader=leader), environment(), "here", None)
+    return Client(pages).open(path, method=method, base_url=f"http://{host}/")
+
+
+@pytest.mark.parametrize(
+    ("path", "location"),
+    [
+        ("/servers", "http://h1:9095/servers"),
+        ("/where?table=t&row=%FF%0a", "http://h1:9095/where?table=t&row=%FF%0a"),
+        ("/tables/a%0d%0aSet-Cookie:x", "http://h1:9095/tables/a%0D%0ASet-Cookie:x"),
+        ("/tables/%c3%a4", "http://h1:9095/tables/%C3%A4"),
+    ],
+)
+def test_a_page_of_the_whole_cluster_is_found_by_any_node(path: str, location: str) -> None:
+    for method in ("GET", "HEAD"):
+        answer = answer_of(LEADER, path, method=method)
+        assert (answer.status_code, answer.headers["Location"]) == (307, location)
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("leader", "says"),
+    [
+        (LeaderStatus(), "The other pages are at the node that leads: no node leads now."),
+        (LeaderStatus("h1:9096", 41), "h1:9096 leads, whose pages have no known address."),
+        (LeaderStatus("h2:9096", 41, "http://h2:9095/"), "h2:9096 leads, http://h2:9095/."),
+    ],
+)
+def test_without_another_node_to_go_to_the_answer_names_the_leader(leader: LeaderStatus, says: str) -> None:
+    """A node that leads without its catalogue does not send a visitor to itself."""
+    answer = answer_of(leader, "/servers")
+    assert answer.status_code == 404
+    text = answer.get_data(as_text=True)
+    assert text.startswith("There is /, /health, /ready, /live and /metrics.")
+    assert says in text
+
+
+def test_a_node_sends_no_form_anywhere() -> None:
+    answer = answer_of(LEADER, "/servers", method="POST")
+    assert answer.status_code == 404
+    assert "Location" not in answer.headers
 
 
 def test_a_node_shows_its_lease_its_leader_and_its_clock() -> None:
