@@ -20,6 +20,7 @@ from columnar.errors import HostError
 from columnar.runtime.pem_files import load_authorities, load_certificate, read_pem
 
 EXPIRY_WARNING: Final = timedelta(days=14)
+HANDSHAKE_ROUNDS: Final = 4  # of both sides
 
 _log = logging.getLogger("columnar.tls")
 
@@ -70,9 +71,10 @@ class ServerTls:
 class PeerTls:
     """The TLS contexts of links between servers, made of the files of the ports.  Owned by the loop.
 
-    With ``client_ca`` both sides present their certificate, and that authority must have signed it.  Without it links
-    are encrypted, and nothing is known of the certificate at the other end.  Names are not checked: the secret of the
-    cluster says who may link.
+    With ``client_ca`` both sides present their certificate, and that authority must have signed it.  The own one must
+    be such a certificate too, because every server uses one at both ends.  Without ``client_ca`` links are encrypted,
+    and nothing is known of the certificate at the other end.  Names are not checked: the secret of the cluster says who
+    may link.
     """
 
     def __init__(self, files: TlsFiles, accepting: ssl.SSLContext, connecting: ssl.SSLContext) -> None:
@@ -83,8 +85,11 @@ class PeerTls:
 
     @classmethod
     def of_files(cls, files: TlsFiles) -> PeerTls:
-        """Read the files.  Raises HostError if the files cannot be used."""
-        return cls(files, _peer_context(files, is_server=True), _peer_context(files, is_server=False))
+        """Read the files.  Raises HostError if they cannot be used, or no peer with the same files would link."""
+        accepting, connecting = _peer_context(files, is_server=True), _peer_context(files, is_server=False)
+        if files.client_ca:
+            _check_link(files, accepting, connecting)
+        return cls(files, accepting, connecting)
 
     def accepting(self) -> ssl.SSLContext:
         return self._accepting
@@ -99,7 +104,7 @@ class PeerTls:
         """
         files = self._files = replace(self._files, cert=cert, key=key)
         try:
-            _peer_context(files, is_server=True)  # first, because a context that fails in between is of no use
+            PeerTls.of_files(files)  # first, because a context that fails in between is of no use
             for context in (self._accepting, self._connecting):
                 load_certificate(context, files.cert, files.key, "--tls-cert", "--tls-key")
         except HostError as error:
@@ -125,6 +130,31 @@ def _peer_context(files: TlsFiles, *, is_server: bool) -> ssl.SSLContext:
     context = _PeerContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.load(files)
     return context
+
+
+def _check_link(files: TlsFiles, accepting: ssl.SSLContext, connecting: ssl.SSLContext) -> None:
+    """Raise HostError if a link of this certificate with itself is refused.  Costs a handshake in memory, some ms."""
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [connecting.wrap_bio(one, other), accepting.wrap_bio(other, one, server_side=True)]
+    try:
+        for _ in range(HANDSHAKE_ROUNDS):
+            ends = [end for end in ends if not _is_over(end)]
+    except ssl.SSLError as error:
+        why = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else error.reason or error
+        raise HostError(
+            f"no other node would link with this one by the certificate in {files.cert} (--tls-cert): {why}. With "
+            f"--tls-client-ca an authority in {files.client_ca} must have signed the certificate of each node, and if "
+            "that has an extendedKeyUsage, both serverAuth and clientAuth must be in it"
+        ) from error
+    assert not ends, "TLS 1.3 needs two rounds"
+
+
+def _is_over(end: ssl.SSLObject) -> bool:
+    try:
+        end.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
 
 
 def _read(files: TlsFiles, now: Callable[[], datetime]) -> ssl.SSLContext:

@@ -29,10 +29,10 @@ class Authority:
         _openssl(*new, "-subj", f"/CN={name}", "-keyout", self._pair.key, "-out", self._pair.cert)
         self.ca = self._pair.cert
 
-    def sign(self, name: str, *, days: int = 30, host: str = "127.0.0.1", field: str = "CN") -> Pair:
+    def sign(self, name: str, *, days: int = 30, host: str = "127.0.0.1", field: str = "CN", usage: str = "") -> Pair:
         """Return a signed certificate; with negative ``days`` it has expired.
 
-        ``field`` of its subject has the name.
+        ``field`` of its subject has the name; ``usage`` is its extendedKeyUsage, if it is to have one.
         """
         self._made += 1
         stem = f"{self._name}-{self._made}-{name}"
@@ -40,7 +40,7 @@ class Authority:
         new = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         request = _openssl(*new, "-subj", f"/{field}={name}", "-keyout", made.key)
         names = self._folder / f"{stem}.ext"
-        names.write_text(f"subjectAltName=IP:{host},DNS:localhost\n")
+        names.write_text(f"subjectAltName=IP:{host},DNS:localhost\n" + (f"extendedKeyUsage={usage}\n" if usage else ""))
         by = ["-CA", self._pair.cert, "-CAkey", self._pair.key, "-CAcreateserial", "-days", str(days)]
         _openssl("x509", "-req", *by, "-extfile", str(names), "-out", made.cert, text=request)
         return made

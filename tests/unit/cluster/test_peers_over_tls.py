@@ -10,6 +10,7 @@ import pytest
 from columnar.cluster.hello import Hello
 from columnar.cluster.link_errors import NotSent
 from columnar.cluster.peers import LinkTerms, Peers
+from columnar.errors import HostError
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import CloseTable
 from columnar.wire.tls_context import PeerTls, TlsFiles
@@ -67,6 +68,41 @@ def test_a_peer_with_a_certificate_of_another_authority_or_without_tls_is_refuse
     scene()
 
 
+@pytest.mark.parametrize("usage", ["", "serverAuth,clientAuth"])
+def test_a_certificate_that_both_ends_of_a_link_accept_is_taken(tmp_path: Path, usage: str) -> None:
+    authority = Authority(tmp_path, "ours")
+    pair = authority.sign("s1", usage=usage)
+    assert PeerTls.of_files(TlsFiles(pair.cert, pair.key, authority.ca)).renew(pair.cert, pair.key)
+
+
+@pytest.mark.parametrize(
+    ("authority", "usage", "days", "why"),
+    [
+        ("theirs", "", 30, "unable to get local issuer certificate"),
+        ("ours", "serverAuth", 30, r"un\w+ certificate purpose"),  # as public authorities give them
+        ("ours", "clientAuth", 30, r"un\w+ certificate purpose"),
+        ("ours", "", -1, "certificate has expired"),
+    ],
+)
+def test_a_certificate_by_which_no_node_would_link_ends_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, authority: str, usage: str, days: int, why: str
+) -> None:
+    """Ports take it; without the check a node would wait for its leader for a minute, and not say why."""
+    ours = Authority(tmp_path, "ours")
+    signer = ours if authority == "ours" else Authority(tmp_path, authority)
+    bad, good = signer.sign("s1", usage=usage, days=days), ours.sign("s1")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_text(Path(bad.cert).read_text())
+    key.write_text(Path(bad.key).read_text())
+    files = TlsFiles(str(cert), str(key), ours.ca)
+    with pytest.raises(HostError, match=rf"no other node would link .* by the certificate in {cert} .*: {why}\. With"):
+        PeerTls.of_files(files)
+    PeerTls.of_files(TlsFiles(str(cert), str(key)))  # without --tls-client-ca nothing is verified
+    tls = PeerTls.of_files(TlsFiles(good.cert, good.key, ours.ca))
+    assert not tls.renew(str(cert), str(key))
+    assert "links keep the certificate in use" in caplog.text
+
+
 def test_tls_is_no_substitute_for_the_secret(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ours")
 
@@ -116,10 +152,10 @@ def test_a_renewed_certificate_is_that_of_later_links(tmp_path: Path) -> None:
 
         assert await shown() == der(first)
         install(second, has_key=False)
-        assert not tls.renew()
+        assert not tls.renew(str(cert), str(key))
         assert await shown() == der(first)
         install(second)
-        assert tls.renew()
+        assert tls.renew(str(cert), str(key))
         assert await shown() == der(second)
         await far.close()
 
