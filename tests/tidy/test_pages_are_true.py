@@ -11,6 +11,10 @@ from typing import Any, Final
 import click
 
 from columnar.cli import main
+from columnar.cluster.peer_address import PEER_SILENT_S
+from columnar.coordination.lease import LEASE_MS, LeaseTimes
+from columnar.roles.cluster_nodes import KILL_S
+from columnar.roles.member_links import RELINK_S
 from columnar.shell.hbase_words import VERBS
 from columnar.storage import data_folder
 from wikka_port.config import WikiConfig
@@ -137,3 +141,15 @@ def test_the_address_of_links_that_commands_print() -> None:
     page = (DOCS / "wiki-accounts.md").read_text()
     assert "the address of the wiki of this store that started last" in page
     assert f"`http://127.0.0.1:{WikiConfig().port}` if none did" in page
+
+
+def test_the_times_after_which_a_leader_ends_servers_that_it_does_not_reach() -> None:
+    decisions = " ".join((DOCS / "decisions.md").read_text().split())
+    assert f"has not ended the server within {KILL_S:g} s (`KILL_S`" in decisions
+    machines = (DOCS / "many-machines.md").read_text()
+    (lost,) = [line for line in machines.splitlines() if line.startswith("| the link between the leader and one node")]
+    fence_s = LeaseTimes.of_lease(LEASE_MS).fence_ms / 1_000
+    assert f"{RELINK_S:g} s after the loss the leader has the servers ended" in lost
+    assert f"for {RELINK_S:g} s more" in lost
+    assert f"some {2 * RELINK_S + fence_s:.0f} s." in lost
+    assert f"up to {PEER_SILENT_S} s late" in lost
