@@ -29,6 +29,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "revert": ("wikka_port.commands.moves:revert", "Take back all edits of somebody."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
     "texts": ("wikka_port.commands.texts:texts", "Make the file of another language, or bring one up to date."),
+    "config": ("wikka_port.commands.config:config", "Show the settings, or write a file of them."),
     "synth": ("wikka_port.commands.synth:synth", "Make a synthetic wiki for measuring."),
 }
 
@@ -75,7 +76,8 @@ def main() -> None:
       wikka import simplewiki.xml.bz2
       wikka check
 
-    Commands that talk to a store take --store HOST:PORT, or the environment's WIKKA_STORE.
+    Commands that talk to a store take --store HOST:PORT, or the environment's WIKKA_STORE. All settings may be in a
+    file wikka.toml: 'wikka config init' writes one.
     """
 
 

@@ -26,7 +26,9 @@ import click
 
 from columnar.runtime.child_processes import STOP_ONCE, before_exec
 from columnar.runtime.log_lines import complain, say
+from columnar.settings.configured import config_option
 from wikka_port.commands.serving_options import as_arguments, serving_options, speak_the_language
+from wikka_port.commands.settings import RUN, WIKI, WIKKA, setting
 from wikka_port.commands.store_options import StoreOptions
 from wikka_port.commands.user import first_admin_link
 from wikka_port.first_pages import write_first_pages
@@ -48,14 +50,13 @@ class _Ended(Exception):
 
 
 @click.command()
-@click.option("--data", default="data", show_default=True, metavar="DIR", help="Folder that holds everything.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address of the wiki.")
-@click.option("--port", default=8080, show_default=True, type=click.IntRange(1, 65535), help="Port of the wiki.")
-@click.option("--store-port", default=9090, show_default=True, type=click.IntRange(1, 65535), help="Port of the store.")
-@click.option(
-    "--web-port", default=9095, show_default=True, type=click.IntRange(-1, 65535), help="Store's status page."
-)
-@click.option(
+@config_option(WIKKA, WIKI, RUN)
+@setting("--data", default="data", show_default=True, metavar="DIR", help="Folder that holds everything.")
+@setting("--host", default="127.0.0.1", show_default=True, help="Address of the wiki.")
+@setting("--port", default=8080, show_default=True, type=click.IntRange(1, 65535), help="Port of the wiki.")
+@setting("--store-port", default=9090, show_default=True, type=click.IntRange(1, 65535), help="Port of the store.")
+@setting("--web-port", default=9095, show_default=True, type=click.IntRange(-1, 65535), help="Store's status page.")
+@setting(
     "--servers",
     default=1,
     show_default=True,
@@ -63,7 +64,7 @@ class _Ended(Exception):
     metavar="N",
     help="Region servers of the store, each a process; 1: everything in one.",
 )
-@click.option(
+@setting(
     "--interwiki",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Prefixes of other wikis, as in WikkaWiki's interwiki.conf; for the store's worker and the wiki.",
@@ -138,8 +139,8 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         preexec_fn=before_exec(),
-        # This process kills a child that does not end, and gives it all its settings.
-        env={**os.environ, STOP_ONCE: "1", "COLUMNAR_CONFIG": os.devnull},
+        # This process kills a child that does not end, and gives children all their settings.
+        env={**os.environ, STOP_ONCE: "1", "COLUMNAR_CONFIG": os.devnull, WIKKA.variable: os.devnull},
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from columnar.runtime.log_lines import log_to_stderr, say
+from columnar.settings.configured import ConfiguredCommand, config_option
 from wikka_port.commands.serving_options import (
     languages_option,
     public_url_option,
@@ -15,7 +16,8 @@ from wikka_port.commands.serving_options import (
     speak_the_language,
     taken_accounts,
 )
-from wikka_port.commands.store_options import StoreOptions, store_options
+from wikka_port.commands.settings import CLIENT, WIKI, WIKKA, setting
+from wikka_port.commands.store_options import StoreOptions, store_address, store_options
 from wikka_port.commands.user import first_admin_link
 from wikka_port.config import WikiConfig
 from wikka_port.first_pages import write_first_pages
@@ -27,10 +29,11 @@ from wikka_port.serve import serve as serve_wiki
 _DEFAULTS = WikiConfig()
 
 
-@click.command()
-@store_options
-@click.option("--host", default=_DEFAULTS.host, show_default=True, help="Address to listen on.")
-@click.option("--port", default=_DEFAULTS.port, show_default=True, type=click.IntRange(0, 65535))
+@click.command(cls=ConfiguredCommand)
+@config_option(WIKKA, WIKI, CLIENT)
+@store_address
+@setting("--host", default=_DEFAULTS.host, show_default=True, help="Address to listen on.")
+@setting("--port", default=_DEFAULTS.port, show_default=True, type=click.IntRange(0, 65535), help="0: any free one.")
 @serving_options
 def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given: Any) -> None:
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""

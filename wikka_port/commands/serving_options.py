@@ -12,6 +12,7 @@ import click
 from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
+from wikka_port.commands.settings import setting
 from wikka_port.config import MailConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.hosts import checked_name
@@ -28,10 +29,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _setting(name: str, **given: Any) -> Callable[[F], F]:
     """Return an option for a field of WikiConfig; its help shows the field's default."""
     option = f"--{name.replace('_', '-')}"
-    return click.option(option, default=getattr(_DEFAULTS, name), show_default=True, **given)
+    return setting(option, default=getattr(_DEFAULTS, name), show_default=True, **given)
 
 
-public_url_option = click.option(
+public_url_option = setting(
     "--public-url",
     envvar="WIKKA_PUBLIC_URL",
     default="",
@@ -45,23 +46,23 @@ ACCOUNT_OPTIONS: Final = (
     ),
     _setting("user_names", type=click.Choice(["any", "wikiwords"]), help="What a new account may be called."),
     public_url_option,
-    click.option("--smtp", metavar="HOST:PORT", help="Server that takes the wiki's mail; without it none is sent."),
-    click.option(
+    setting("--smtp", metavar="HOST:PORT", help="Server that takes the wiki's mail; without it none is sent."),
+    setting(
         "--smtp-tls",
         default="starttls",
         show_default=True,
         type=click.Choice(["starttls", "tls", "none"]),
         help="How the way to it is hidden.",
     ),
-    click.option("--smtp-user", metavar="NAME", help="Name to sign in there with."),
-    click.option(
+    setting("--smtp-user", metavar="NAME", help="Name to sign in there with."),
+    setting(
         "--smtp-password-file",
         type=click.Path(exists=True, dir_okay=False),
         help="File whose first line is the password for it.",
     ),
-    click.option("--mail-from", metavar="ADDRESS", help="Sender of the wiki's mail."),
-    click.option("--sign-on-header", metavar="NAME", help="Header in which a proxy names who is signed in."),
-    click.option(
+    setting("--mail-from", metavar="ADDRESS", help="Sender of the wiki's mail."),
+    setting("--sign-on-header", metavar="NAME", help="Header in which a proxy names who is signed in."),
+    setting(
         "--sign-on-from",
         multiple=True,
         metavar="ADDRESS",
@@ -128,7 +129,7 @@ def _checked_names(given: tuple[str, ...]) -> tuple[str, ...]:
         raise click.BadParameter(str(wrong)) from None
 
 
-languages_option: Final = click.option(
+languages_option: Final = setting(
     "--languages",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with files of other languages, as `wikka texts fr.po` makes them.",
@@ -151,21 +152,21 @@ _OPTIONS: Final = (
         help="Notes of edits, as in WikkaWiki: 0 may be given, 1 must be, 2 are not asked for.",
     ),
     _setting("edits_per_minute", type=click.IntRange(0), help="From one address; 0: no limit."),
-    click.option("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki."),
-    click.option(
+    setting("--proxies", default=0, type=click.IntRange(0, 9), help="Reverse proxies before the wiki."),
+    setting(
         "--allow-host",
         multiple=True,
         metavar="NAME",
         callback=lambda _context, _option, given: _checked_names(given),
         help="Name by which a wiki on loopback answers beside localhost, as a proxy passes it on; repeatable.",
     ),
-    click.option(
+    setting(
         "--secret-file",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
     ),
     *ACCOUNT_OPTIONS,
-    click.option("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),
+    setting("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),
 )
 
 

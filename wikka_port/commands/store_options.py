@@ -19,6 +19,8 @@ from columnar.client.addresses import DEFAULT_PORT, addresses_of
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.tls_options import tls_options
 from columnar.errors import CallerError, HostError
+from columnar.settings.configured import config_option
+from wikka_port.commands.settings import CLIENT, WIKKA, setting
 from wikka_port.folder_format import NewerFolder
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.store import NotPrepared
@@ -30,9 +32,14 @@ errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of ``store_address`` and ``--config``; the command has the settings of clients."""
+    return config_option(WIKKA, CLIENT)(store_address(command))
+
+
+def store_address(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--store``, ``--indexes`` and the options of TLS; the command gets ``store``, a StoreOptions."""
 
-    @click.option(
+    @setting(
         "--store",
         envvar="WIKKA_STORE",
         default="127.0.0.1:9090",
@@ -40,7 +47,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="HOST:PORT",
         help="Where the store is: a server, or several with commas, of which the first that answers is used.",
     )
-    @click.option(
+    @setting(
         "--indexes",
         type=click.Choice(["triggers", "application"]),
         default="triggers",
@@ -53,6 +60,12 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(store=StoreOptions(store, indexes, tls), **arguments)
 
     return with_store
+
+
+@click.command()
+@store_options
+def client(store: StoreOptions) -> None:
+    """Do nothing: the command stands for all commands that talk to a store."""
 
 
 @dataclass(frozen=True, slots=True)

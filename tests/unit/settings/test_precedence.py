@@ -16,9 +16,11 @@ from columnar.roles.config_commands import TABLES
 from columnar.settings.configured import source_of
 from columnar.settings.option_kinds import Kind, is_path, key_of, kind_of, settings_among, toml_text, variable_of
 from columnar.settings.settings_file import COLUMNAR, BadSettings, Program
+from wikka_port.commands.config import TABLES as WIKI_TABLES
+from wikka_port.commands.settings import WIKKA
 
 SAMPLES = {"memory": ["1GiB", "2GiB", "3GiB"]}  # of options that do not take each text
-PROGRAMS = ((COLUMNAR, TABLES),)
+PROGRAMS = ((COLUMNAR, TABLES), (WIKKA, WIKI_TABLES))
 
 
 @dataclass(frozen=True)

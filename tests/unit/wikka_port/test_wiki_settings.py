@@ -1,0 +1,92 @@
+"""The wiki's settings: which tables a command has, what ``wikka config`` writes, and what its children read."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from columnar.settings import settings_file
+from columnar.settings.settings_file import SettingsFile
+from wikka_port.cli import main
+from wikka_port.commands.config import TABLES
+from wikka_port.commands.run import _start
+from wikka_port.commands.settings import WIKKA
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variables of the programs, and no file at the usual places."""
+    for name in os.environ:
+        if name.startswith(("COLUMNAR_", "WIKKA_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(settings_file, "places", lambda _program: [])
+
+
+def shown(*words: str) -> dict[str, dict[str, dict[str, object]]]:
+    done = CliRunner().invoke(main, ["config", "show", "--json", *words])
+    assert done.exit_code == 0, done.output
+    found: dict[str, dict[str, dict[str, object]]] = json.loads(done.stdout)
+    return found
+
+
+def test_a_written_file_is_good_with_every_line_uncommented(tmp_path: Path) -> None:
+    file = tmp_path / "wikka.toml"
+    assert CliRunner().invoke(main, ["config", "init", "--output", str(file)]).exit_code == 0
+    assert shown("--config", str(file)) == shown()
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join(line[1:] if line[:1] == "#" and line[1:2].isalpha() else line for line in lines))
+    read = SettingsFile.found(WIKKA, str(file))
+    assert read is not None
+    for name, described in TABLES.items():
+        assert read.values(described.table).keys() == shown()[name].keys()
+
+
+def test_the_tables_share_no_setting_and_have_all() -> None:
+    tables = shown()
+    ports = {name: set(table) & {"port", "store-port", "store", "site-name"} for name, table in tables.items()}
+    assert ports == {"wiki": {"port", "site-name"}, "run": {"store-port"}, "client": {"store"}}
+
+
+def test_serve_has_the_settings_of_clients_and_of_the_wiki(tmp_path: Path) -> None:
+    file = tmp_path / "wikka.toml"
+    file.write_text('[wiki]\nport = 7\n[client]\nstore = "of.file:1"\n[run]\ndata = "d"\n')
+    for command, expected in (("serve", ("of.file:1", 7)), ("run", (None, 7))):
+        found = main.get_command(None, command)  # type: ignore[attr-defined]
+        params = found.make_context(command, ["--config", str(file)]).params
+        assert (params.get("store"), params["port"]) == expected
+        assert params.get("data") == (str(tmp_path / "d") if command == "run" else None)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "said"),
+    [
+        ("serve", "[wiki]\nsite_name = 'x'\n", ":2: [wiki] site_name: there is no such setting; write site-name"),
+        ("run", "[wiki]\nlanguages = 'none'\n", ":2: [wiki] languages: "),
+        ("run", "[run]\nstore-port = 0\n", ":2: [run] store-port: 0 is not in the range 1<=x<=65535"),
+        ("check", "[client]\nindexes = 'x'\n", ":2: [client] indexes: "),
+        ("user list", "[client]\nport = 1\n", ":2: [client] port: there is no such setting; "),
+        ("prepare", "[serve]\n", ":1: serve: there is no such table; "),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line_and_status_2(
+    command: str, text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "wikka.toml"
+    file.write_text(text)
+    done = CliRunner().invoke(main, [*command.split(), "--config", str(file)])
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"wikka: {file}{said}")
+
+
+def test_the_children_of_run_read_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNAR_CONFIG", "/etc/columnar/columnar.toml")
+    code = "import os; print(os.environ['COLUMNAR_CONFIG'], os.environ['WIKKA_CONFIG'])"
+    child = _start([sys.executable, "-c", code])
+    output, _ = child.communicate(timeout=60)
+    assert output.split() == [os.devnull.encode()] * 2

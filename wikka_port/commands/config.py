@@ -1,0 +1,19 @@
+"""``wikka config``: show the wiki's settings, and write a file of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from columnar.settings.commands import Described, config_group
+from wikka_port.commands.settings import CLIENT, RUN, WIKI, WIKKA, command_of
+
+TABLES = {
+    "wiki": Described(WIKI, partial(command_of, "serve", "serve"), "The wiki, 'wikka serve' and 'wikka run'."),
+    "run": Described(RUN, partial(command_of, "run", "run"), "The store that 'wikka run' starts."),
+    "client": Described(
+        CLIENT,
+        partial(command_of, "store_options", "client"),
+        "The store that runs already, of all commands but 'wikka run'.",
+    ),
+}
+config = config_group(WIKKA, TABLES, frozenset())
