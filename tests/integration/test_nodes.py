@@ -21,7 +21,7 @@ from thriftpy2.thrift import TException
 from columnar.client import ClusterAdmin
 from columnar.client.errors import StoreIOError
 from columnar.roles.member_links import OUTLIVES_S
-from tests.support.cluster_process import Rows, is_nobody, reaped
+from tests.support.cluster_process import Rows, gone, is_nobody, reaped
 from tests.support.many_nodes import ROOT, WAIT_S, ManyNodes, NodeProcess, many_nodes, until
 from tests.support.tcp_resets import can_reset, reset_connections
 
@@ -274,7 +274,7 @@ def test_a_node_that_hung_past_its_lease_ends_when_it_wakes(cluster: ManyNodes) 
             found = None  # it has ended
         assert found in (None, b"13"), "a stale answer"
     assert hung.has_ended(WAIT_S)
-    until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family))
+    assert gone(family, WAIT_S)
     assert "this node was fenced" in hung.log.read_text()
     assert values(other, b"t") == [b"13"] * len(ROWS)
     hung.kill()

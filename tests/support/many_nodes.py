@@ -23,6 +23,7 @@ from tests.support.cluster_process import (
     children,
     drop_tables,
     family_of,
+    gone,
     is_nobody,
     reaped,
     thrift2_port_in,
@@ -114,7 +115,7 @@ class NodeProcess:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in family))
+        assert gone(family, WAIT_S), "killed processes are still there"
         self._process = None
 
     def signal(self, number: int, family: list[int] | None = None) -> None:
