@@ -155,11 +155,11 @@ def drain(
 ) -> None:
     """Move all regions away from a server, and keep it empty until 'columnar undrain'.
 
-    Four regions move at a time, each with a pause of some hundredths of a second. The drain outlives restarts.
+    Four regions move at a time, each with a pause of some hundredths of a second. The drain outlives restarts. While
+    another command restarts, stops or drains servers, this one waits ('columnar maintenance').
 
     With --node all servers of a node are emptied, before its machine is stopped. A node that leads lets another node
-    lead, and --wait returns when that one does. While another command restarts, stops or drains servers, this one waits
-    ('columnar maintenance'). With --until-restart the node needs no 'undrain' after its next start.
+    lead, and --wait returns when that one does. With --until-restart the node needs no 'undrain' after its next start.
 
     \b
       columnar drain s2 --dry-run
@@ -178,15 +178,25 @@ def drain(
         show_change(server, change)
         return
     assert name is not None, "looked at"
-    until = time.monotonic() + timeout
-    change = admin.drain(name, dry_run=dry_run)
-    while wait and change.done and change.regions_left and time.monotonic() < until:
-        if server.output.is_terminal:
-            click.echo(change.text, err=True)
-        change = admin.drain(name, wait_s=min(_STEP_S, max(0.0, until - time.monotonic())))
+    if dry_run:
+        show_change(server, admin.drain(name, dry_run=True))
+    else:
+        _drain_server(server, name, wait=wait, timeout_s=timeout)
+
+
+def _drain_server(server: Server, name: str, *, wait: bool, timeout_s: float) -> None:
+    """Drain a server under the maintenance lock; with ``wait`` return when it is empty."""
+    admin, until_s = ClusterAdmin(server.connection), time.monotonic() + timeout_s
+    with maintenance_lock(server, f"drain {name}", timeout_s=timeout_s):
+        change = admin.drain(name)
+        while wait and change.done and change.regions_left and time.monotonic() < until_s:
+            if server.output.is_terminal:
+                click.echo(change.text, err=True)
+            change = admin.drain(name, wait_s=min(_STEP_S, max(0.0, until_s - time.monotonic())))
     if wait and change.done and change.regions_left:
         raise Refused(
-            f"{change.text} after {timeout:g} s; 'columnar transitions' shows what they wait for, and the drain goes on"
+            f"{change.text} after {timeout_s:g} s; 'columnar transitions' shows what they wait for, and the drain goes "
+            "on"
         )
     show_change(server, change)
 

@@ -40,7 +40,9 @@ def admin(store: ClusterProcess) -> Iterator[ClusterAdmin]:
         admin.release_maintenance()
 
 
-@pytest.mark.parametrize("command", [("restart", "s1"), ("restart", "--rolling"), ("stop", "s1")])
+@pytest.mark.parametrize(
+    "command", [("restart", "s1"), ("restart", "--rolling"), ("stop", "s1"), ("drain", "s1"), ("drain", "s1", "--wait")]
+)
 def test_a_second_command_says_who_is_before_it(shell: Shell, admin: ClusterAdmin, command: tuple[str, ...]) -> None:
     before = admin.servers()
     assert admin.acquire_maintenance(NONCE, HOLDER, "n9").own
@@ -48,11 +50,17 @@ def test_a_second_command_says_who_is_before_it(shell: Shell, admin: ClusterAdmi
     assert f"'{HOLDER}' has the maintenance of this store for n9, since 0." in said
     assert "nothing was done. 'columnar maintenance --break' ends what nobody continues" in said
     found = admin.servers()
-    assert [(one.incarnation, one.state) for one in found.servers] == [
-        (one.incarnation, one.state) for one in before.servers
+    assert [(one.incarnation, one.state, one.drained) for one in found.servers] == [
+        (one.incarnation, one.state, one.drained) for one in before.servers
     ]
     assert shell.out("maintenance").startswith(f"'{HOLDER}' has the maintenance of this store for n9, since ")
     shell.out(*command, "--timeout", "0", "--dry-run")
+
+
+def test_what_empties_and_ends_no_server_waits_for_nobody(shell: Shell, admin: ClusterAdmin) -> None:
+    admin.acquire_maintenance(NONCE, HOLDER)
+    shell.out("undrain", "s1")
+    shell.out("balance")
 
 
 def test_a_second_command_goes_on_when_the_first_is_done(shell: Shell, admin: ClusterAdmin) -> None:
