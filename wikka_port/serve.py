@@ -1,6 +1,7 @@
 """``wikka serve``: the listening sockets and the processes that serve from them.
 
     port free? -> sockets -> one process for each worker -> serving -> SIGTERM or SIGINT -> draining -> exit status 0
+    SIGHUP, if there is a settings file: it is read again, and a new worker takes the place of each, which then drains
     a worker that ends by itself is started again; if a worker cannot start, all end with status 1
     a second signal ends all at once
 
@@ -20,7 +21,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
@@ -35,6 +36,7 @@ from wikka_port.folder_format import read_folder
 from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
+from wikka_port.served_settings import ServedSettings
 from wikka_port.store import Store
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
 
@@ -46,6 +48,7 @@ FOLDER_CHECK_TIMEOUT_MS: Final = 5_000  # for the store's answer about its folde
 _PAUSE_S: Final = 0.2  # before a crashed worker is replaced: one that always crashes must not load the machine
 _SPREADS: Final = sys.platform == "linux"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_WAKEUPS_BYTES: Final = 4_096  # a byte for each signal
 
 
 class PortTaken(OSError):
@@ -102,17 +105,17 @@ def serve_in_process(
     wiki.store.close()
 
 
-def serve(config: WikiConfig, announce: Callable[[str], None]) -> int:
+def serve(config: WikiConfig, announce: Callable[[str], None], settings: ServedSettings | None = None) -> int:
     """Serve until a signal, and return the exit status.  Calls ``announce`` with the address once the wiki answers.
 
-    Raises PortTaken, NewerFolder.
+    ``settings`` are read again at SIGHUP; None: SIGHUP ends the wiki.  Raises PortTaken, NewerFolder.
     """
     _check_folder(config)
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
     config = replace(config, port=sockets[0].getsockname()[1])
     _note_address(config)
-    return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses)).run()
+    return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses), settings).run()
 
 
 def _check_folder(config: WikiConfig) -> None:
@@ -153,9 +156,17 @@ class _Parent:
     """Starts the workers and watches them.  Single-threaded: it forks."""
 
     def __init__(
-        self, config: WikiConfig, sockets: list[socket.socket], announce: Callable[[str], None], buckets: EditBuckets
+        self,
+        config: WikiConfig,
+        sockets: list[socket.socket],
+        announce: Callable[[str], None],
+        buckets: EditBuckets,
+        settings: ServedSettings | None = None,
     ) -> None:
         """Share ``buckets`` among all workers, so that they have one limit of edits."""
+        self._settings = settings
+        self._is_changing = False  # SIGHUP came
+        self._leaving: set[int] = set()  # processes that have ended or were stopped, and need no successor
         self._config = config
         self._sockets = sockets
         self._announce = announce
@@ -167,17 +178,28 @@ class _Parent:
     def run(self) -> int:
         for number in _SIGNALS:
             signal.signal(number, self._on_signal)
+        self._wakeups, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)  # ``_watch`` then sees each signal, whenever it comes
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        if self._settings is not None:
+            signal.signal(signal.SIGHUP, self._on_hangup)
         for place in range(self._config.workers):
-            if self._stops == 0:
-                self._start(place)
+            self._start_or_stop(place)
         host, port = self._sockets[0].getsockname()[:2]
         if self._stops == 0:
             self._announce(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         self._watch()
         return self._status
 
-    def _start(self, place: int) -> None:
-        """Fork a worker and wait until it listens."""
+    def _start_or_stop(self, place: int) -> None:
+        """Start a worker; if it cannot start, stop all."""
+        if self._stops == 0 and not self._start(place) and self._stops == 0:
+            self._status = FAILED
+            self._stop(signal.SIGTERM)
+
+    def _start(self, place: int) -> bool:
+        """Fork a worker and wait until it listens.  Returns False if it ended instead."""
         reading, writing = os.pipe()
         parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child must not act as its parent, even for a moment
@@ -190,15 +212,19 @@ class _Parent:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         is_ready = os.read(reading, 1) != b""  # a worker that crashed writes nothing
         os.close(reading)
-        if not is_ready and self._stops == 0:
-            self._status = FAILED
-            self._stop(signal.SIGTERM)
+        if not is_ready:
+            self._leaving.add(process)
+        return is_ready
 
     def _be_worker(self, listening: socket.socket, parent: int, writing: int) -> NoReturn:
         status = FAILED
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent says when
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.set_wakeup_fd(-1)
+            ignored = (signal.SIGINT,) if self._settings is None else (signal.SIGINT, signal.SIGHUP)
+            for number in ignored:  # a terminal sends them to all; the parent says when
+                signal.signal(number, signal.SIG_IGN)
+            for number in (signal.SIGTERM, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             serve_in_process(
                 self._config,
@@ -216,14 +242,52 @@ class _Parent:
 
     def _watch(self) -> None:
         while self._workers:
-            process, status = os.wait()
-            place = self._workers.pop(process, None)
-            if place is None or self._stops:
+            for process, status in self._ended():
+                self._replace(process, status)
+            if self._is_changing:
+                self._is_changing = False
+                self._change_settings()
+            elif self._workers:
+                os.read(self._wakeups, _WAKEUPS_BYTES)
+
+    def _ended(self) -> Iterator[tuple[int, int]]:
+        """Yield processes that have ended, with their statuses."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                yield found
+
+    def _replace(self, process: int, status: int) -> None:
+        """Start a worker in the place of one that ended by itself."""
+        place = self._workers.pop(process, None)
+        is_expected = process in self._leaving
+        self._leaving.discard(process)
+        if place is None or self._stops or is_expected:
+            return
+        log.error("worker %d (process %d) ended with status %d", place, process, os.waitstatus_to_exitcode(status))
+        time.sleep(_PAUSE_S)
+        self._start_or_stop(place)
+
+    def _change_settings(self) -> None:
+        """Read the settings again, and replace the workers, one after the other, if that changes something."""
+        assert self._settings is not None, "the signal has a handler"
+        before, found = self._config, self._settings.read_again(self._config)
+        if found is None:
+            return
+        self._config = found
+        for process, place in list(self._workers.items()):
+            if self._stops or process in self._leaving:
                 continue
-            log.error("worker %d (process %d) ended with status %d", place, process, os.waitstatus_to_exitcode(status))
-            time.sleep(_PAUSE_S)
-            if self._stops == 0:
-                self._start(place)
+            if not self._start(place):
+                self._config = before
+                self._settings.revert()
+                log.error("a worker cannot start with the new settings: workers keep the earlier ones")
+                return
+            self._leaving.add(process)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+    def _on_hangup(self, number: int, frame: object) -> None:
+        self._is_changing = True  # ``_watch`` wakes up
 
     def _on_signal(self, number: int, frame: object) -> None:
         if self._stops == 0 or not stops_once():

@@ -28,6 +28,7 @@ from columnar.model.node_messages import LiveSettings
 from columnar.runtime.background import Background
 from columnar.runtime.command_run import run_to_end
 from columnar.runtime.log_lines import set_level
+from columnar.settings.changes import Changes
 
 READ_S: Final = 30.0  # of the child; it takes 0.3 s
 _TLS: Final = frozenset({"tls-cert", "tls-key"})  # live, unless TLS begins or ends
@@ -49,20 +50,9 @@ class Unreadable(Exception):
     """The settings cannot be read; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """(pure) The differences between the settings in force and those that were read, by key."""
-
-    taken: Mapping[str, Any]  # the new values of settings that can change at once
-    waiting: tuple[str, ...]  # settings that need a restart
-
-    @classmethod
-    def between(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
-        """Compare; a setting that only a newer program knows is ignored."""
-        differing = [key for key, value in before.items() if key in after and after[key] != value]
-        live = LIVE if before["tls-cert"] and after["tls-cert"] else LIVE - _TLS
-        taken = {key: after[key] for key in differing if key in live}
-        return cls(taken, tuple(key for key in differing if key not in live))
+def changes_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
+    """(pure) Compare the values of two readings of a store's settings."""
+    return Changes.between(before, after, LIVE if before["tls-cert"] and after["tls-cert"] else LIVE - _TLS)
 
 
 class SettingsReload:
@@ -102,7 +92,7 @@ class SettingsReload:
         if self._source.file is not None:
             try:
                 found = await self._resolve()
-                changes = Changes.between(self._values, found["source"]["values"])
+                changes = changes_between(self._values, found["source"]["values"])
                 live = _live_of(found)
             except (Unreadable, ValueError, KeyError, TypeError) as error:
                 _log.error("no setting is changed, for the settings cannot be read: %s", error)
@@ -112,17 +102,9 @@ class SettingsReload:
             take(self._live)
 
     def _note(self, changes: Changes, live: LiveSettings) -> None:
-        file = self._source.file
-        said = ", ".join(
-            f"{key} {_text(value)} (before: {_text(self._values[key])})" for key, value in changes.taken.items()
-        )
-        if said:
-            _log.info("the settings in %s were read again, and are in force: %s", file, said)
-        if changes.waiting:
-            _log.warning("changed in %s, needs a restart: %s", file, ", ".join(changes.waiting))
-        if not said and not changes.waiting:
-            _log.info("the settings in %s were read again; nothing has changed", file)
-        self._values.update(changes.taken)
+        for is_warning, line in changes.lines(str(self._source.file)):
+            _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
+        self._values = {**self._values, **changes.taken}
         if not changes.taken.keys() & _TLS:
             live = replace(live, tls_cert=self._live.tls_cert, tls_key=self._live.tls_key)
         self._live = live
@@ -150,10 +132,6 @@ class SettingsReload:
     def close(self) -> None:
         """Read no more."""
         self._work.close()
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _live_of(settings: Mapping[str, Any]) -> LiveSettings:

@@ -15,6 +15,7 @@ import pytest
 import requests
 
 from tests.support.ports import free_port
+from tests.support.readme_blocks import await_that
 
 FIELD = re.compile(r'<input type="hidden" name="(csrf|base)" value="([^"]*)"')
 
@@ -177,3 +178,37 @@ def test_the_end_loses_no_answer(whole: Whole) -> None:
     for thread in threads:
         thread.join(30)
     assert set(answers) == {200}
+
+
+def test_a_changed_file_is_taken_by_new_workers_and_a_broken_one_by_none(whole: Whole, tmp_path: Path) -> None:
+    file, log, port = tmp_path / "wikka.toml", tmp_path / "log", free_port()
+    settings = f'[client]\nstore = "127.0.0.1:{whole.port}"\n[wiki]\nport = {port}\nworkers = 2\n'
+    file.write_text(f'{settings}site-name = "First"\n')
+    command = [sys.executable, "-m", "wikka_port", "serve", "--config", str(file), "--threads", "2"]
+    with log.open("w") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as web:
+        assert web.stdout is not None
+        assert web.stdout.readline().startswith(f"wikka ready http://127.0.0.1:{port}/ ")
+        url = f"http://127.0.0.1:{port}/"
+
+        def lines_after(text: str, count: int) -> list[str]:
+            """Write the file, send SIGHUP, and return the lines that it brings about."""
+            before = len(log.read_text().splitlines())
+            file.write_text(text)
+            web.send_signal(signal.SIGHUP)
+            await_that(lambda: len(log.read_text().splitlines()) >= before + count, 30, log.read_text)
+            return log.read_text().splitlines()[before:]
+
+        assert "First" in requests.get(url, timeout=30).text
+        (line,) = lines_after("[wiki]\nsite_name = 'x'\n", 1)
+        assert "ERROR" in line
+        assert f"{file}:2: [wiki] site_name: there is no such setting; write site-name" in line
+        taken, waiting = lines_after(f'{settings}site-name = "Second"\nthreads = 7\nhost = "::1"\n', 2)
+        assert taken.endswith('and are in force: site-name "Second" (before: "First")'), "threads is a flag"
+        assert waiting.endswith("needs a restart: host")
+        for _ in range(20):  # each worker has its share of the connections
+            await_that(lambda: "Second" in requests.get(url, timeout=30).text, 30, log.read_text)
+        workers = Path(f"/proc/{web.pid}/task/{web.pid}/children")
+        await_that(lambda: len(workers.read_text().split()) == 2, 30, workers.read_text)
+        assert "ended with status" not in log.read_text()
+        web.terminate()
+        assert web.wait(30) == 0

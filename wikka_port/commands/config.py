@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from columnar.settings.commands import Described, config_group
-from wikka_port.commands.settings import CLIENT, RUN, WIKI, WIKKA, command_of
+from columnar.settings.option_kinds import key_of
+from wikka_port.commands.settings import CLIENT, RESTART, RUN, WIKI, WIKKA, command_of
 
 TABLES = {
     "wiki": Described(WIKI, partial(command_of, "serve", "serve"), "The wiki, 'wikka serve' and 'wikka run'."),
@@ -16,4 +17,5 @@ TABLES = {
         "The store that runs already, of all commands but 'wikka run'.",
     ),
 }
-config = config_group(WIKKA, TABLES, frozenset())
+LIVE = frozenset(key_of(option) for table in (WIKI, CLIENT) for option in table.options()) - RESTART
+config = config_group(WIKKA, TABLES, LIVE)

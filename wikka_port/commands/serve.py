@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from columnar.runtime.log_lines import log_to_stderr, say
-from columnar.settings.configured import ConfiguredCommand, config_option
+from columnar.settings.configured import ARGUMENTS, FILE, ConfiguredCommand, config_option, resolved
 from wikka_port.commands.serving_options import (
     languages_option,
     public_url_option,
@@ -25,8 +26,10 @@ from wikka_port.folder_format import NewerFolder
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken
 from wikka_port.serve import serve as serve_wiki
+from wikka_port.served_settings import Reading, ServedSettings, UnusableSettings
 
 _DEFAULTS = WikiConfig()
+TAKES: Final = "wikka_port.takes_settings"  # key of ``ctx.meta``: a function that takes the settings; nothing is served
 
 
 @click.command(cls=ConfiguredCommand)
@@ -37,7 +40,10 @@ _DEFAULTS = WikiConfig()
 @serving_options
 def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given: Any) -> None:
     """Serve the wiki until Ctrl-C or SIGTERM; a second one ends it at once."""
-    log_to_stderr(log_level.upper())
+    ctx = click.get_current_context()
+    is_read_again = TAKES in ctx.meta
+    if not is_read_again:
+        log_to_stderr(log_level.upper())
     store_host, store_port = store.place
     speak_the_language(given)
     accounts = taken_accounts(given)
@@ -51,11 +57,31 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
         **accounts,
         **given,
     )
+    found = Reading(config, log_level.upper(), resolved(ctx))
+    if is_read_again:
+        ctx.meta[TAKES](found)
+        return
+    file = ctx.meta[FILE]
+    settings = None if file is None else ServedSettings(file, found, partial(_read_again, ctx.meta[ARGUMENTS], file))
     try:
-        status = serve_wiki(config, lambda url: say(f"wikka ready {url} store={store}"))
+        status = serve_wiki(config, lambda url: say(f"wikka ready {url} store={store}"), settings)
     except (PortTaken, NewerFolder) as refused:
         raise click.ClickException(str(refused)) from None
     raise SystemExit(status)
+
+
+def _read_again(words: tuple[str, ...], file: str) -> Reading:
+    """Return the settings as a start with these words would have them now.  Raises UnusableSettings."""
+    found: list[Reading] = []
+    try:
+        with serve.make_context("serve", [*words, "--config", file]) as ctx:
+            ctx.meta[TAKES] = found.append
+            serve.invoke(ctx)
+    except click.ClickException as error:
+        raise UnusableSettings(error.format_message()) from error
+    except SystemExit as error:  # the command has said why
+        raise UnusableSettings("the line before says why") from error
+    return found[0]
 
 
 @click.command()

@@ -191,7 +191,7 @@ def speak_the_language(given: Mapping[str, Any]) -> None:
     """Set the wiki's language in this process.  Raises click.ClickException if there is no such language."""
     try:
         languages = Languages.found(given["languages"])
-        speak_as_wiki(languages.catalogue(given["language"]))
+        catalogue = languages.catalogue(given["language"])
     except UnreadableTexts as problem:
         raise click.ClickException(str(problem)) from None
     names = languages.names
@@ -200,3 +200,4 @@ def speak_the_language(given: Mapping[str, Any]) -> None:
         raise click.ClickException(
             f"--language {given['language']}: there are {known}. Make another one by: wikka texts"
         )
+    speak_as_wiki(catalogue)

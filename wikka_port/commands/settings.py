@@ -35,6 +35,8 @@ def command_of(module: str, name: str) -> click.Command:
     return found
 
 
+# Settings of 'wikka serve' that stay until a restart, as they are those of its sockets.  New workers have all others.
+RESTART: Final = frozenset({"host", "port", "workers"})
 CLIENT: Final[Table] = own_table("client", partial(command_of, "store_options", "client"))
 WIKI: Final[Table] = own_table("wiki", partial(command_of, "serve", "serve"), without=CLIENT)
 RUN: Final[Table] = own_table("run", partial(command_of, "run", "run"), without=WIKI)

@@ -17,7 +17,8 @@ from columnar.cli import main
 from columnar.config import LIVE, NodeConfig, StandaloneConfig
 from columnar.model.node_messages import LiveSettings
 from columnar.roles import settings_reload
-from columnar.roles.settings_reload import Changes, SettingsReload, SettingsSource, reload_of
+from columnar.roles.settings_reload import SettingsReload, SettingsSource, changes_between, reload_of
+from columnar.settings.changes import Changes
 
 VALUES = {"port": 9090, "log-level": "info", "slow-ms": 1000, "tls-cert": "", "tls-key": "", "allow-origin": []}
 
@@ -70,17 +71,17 @@ class Store:
 
 def test_what_can_change_at_once_is_taken_and_the_rest_is_named() -> None:
     after = {**VALUES, "port": 1, "log-level": "debug", "allow-origin": ["https://a.example"]}
-    changes = Changes.between(VALUES, after)
-    assert changes == Changes({"log-level": "debug", "allow-origin": ["https://a.example"]}, ("port",))
-    assert Changes.between(VALUES, VALUES) == Changes({}, ())
-    assert Changes.between(VALUES, {**VALUES, "of-a-newer-program": 1}) == Changes({}, ())
+    changes = changes_between(VALUES, after)
+    assert changes == Changes(VALUES, {"log-level": "debug", "allow-origin": ["https://a.example"]}, ("port",))
+    assert changes_between(VALUES, VALUES) == Changes(VALUES, {}, ())
+    assert changes_between(VALUES, {**VALUES, "of-a-newer-program": 1}) == Changes(VALUES, {}, ())
 
 
 def test_another_certificate_is_taken_but_tls_neither_begins_nor_ends() -> None:
     tls = {**VALUES, "tls-cert": "a.crt", "tls-key": "a.key"}
-    assert Changes.between(tls, {**tls, "tls-cert": "b.crt"}) == Changes({"tls-cert": "b.crt"}, ())
-    assert Changes.between(VALUES, tls) == Changes({}, ("tls-cert", "tls-key"))
-    assert Changes.between(tls, VALUES) == Changes({}, ("tls-cert", "tls-key"))
+    assert changes_between(tls, {**tls, "tls-cert": "b.crt"}) == Changes(tls, {"tls-cert": "b.crt"}, ())
+    assert changes_between(VALUES, tls) == Changes(VALUES, {}, ("tls-cert", "tls-key"))
+    assert changes_between(tls, VALUES) == Changes(tls, {}, ("tls-cert", "tls-key"))
 
 
 def test_each_live_setting_is_one_of_both_commands() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from wikka_port.cli import main
 from wikka_port.commands.config import TABLES
 from wikka_port.commands.run import _start
 from wikka_port.commands.settings import WIKKA
+from wikka_port.config import WikiConfig
+from wikka_port.edit_buckets import EditBuckets
+from wikka_port.serve import _Parent
+from wikka_port.served_settings import Reading, ServedSettings, UnusableSettings
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +95,50 @@ def test_the_children_of_run_read_no_file(monkeypatch: pytest.MonkeyPatch) -> No
     child = _start([sys.executable, "-c", code])
     output, _ = child.communicate(timeout=60)
     assert output.split() == [os.devnull.encode()] * 2
+
+
+# --- SIGHUP ------------------------------------------------------------------------------------------------
+
+
+def reading(name: str, secret: bytes = b"", **values: object) -> Reading:
+    config = WikiConfig(site_name=name, secret=secret, port=7)
+    return Reading(config, "WARNING", {"site-name": name, "port": 7, **values})
+
+
+def test_what_workers_need_is_kept_from_what_their_parent_has() -> None:
+    found = [reading("Second", port=8), reading("Second", port=7)]
+    served = ServedSettings("/file", reading("First"), lambda: found.pop(0))
+    in_force = WikiConfig(site_name="First", secret=b"made at the start", host="::1", port=41_000, workers=9)
+    changed = served.read_again(in_force)
+    assert changed == replace(in_force, site_name="Second"), "the port that was found free, and the secret, stay"
+    assert served.read_again(in_force) is None, "nothing has changed since"
+
+
+def test_a_file_that_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def read() -> Reading:
+        raise UnusableSettings("/file:3: [wiki] x: there is no such setting")
+
+    assert ServedSettings("/file", reading("First"), read).read_again(WikiConfig()) is None
+    (record,) = caplog.records
+    assert (record.levelname, "/file:3: [wiki] x" in record.getMessage()) == ("ERROR", True)
+
+
+def test_settings_with_which_no_worker_starts_are_tried_again_at_the_next_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
+    first = WikiConfig(site_name="First")
+    parent = _Parent(first, [], lambda _address: None, EditBuckets.opened(1), served)
+    parent._workers = {5_000_001: 0, 5_000_002: 1}  # above the highest number of a process
+    tried: list[str] = []
+
+    def start(self: _Parent, place: int) -> bool:
+        tried.append(self._config.site_name)
+        return len(tried) > 1
+
+    monkeypatch.setattr(_Parent, "_start", start)
+    parent._change_settings()
+    assert (parent._config, parent._leaving) == (first, set()), "the workers keep the earlier settings"
+    parent._change_settings()
+    assert (tried, parent._config.site_name) == (["Second"] * 3, "Second")
+    assert parent._leaving == {5_000_001, 5_000_002}

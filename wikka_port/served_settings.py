@@ -1,0 +1,70 @@
+"""The settings of a wiki that serves: they are read again at SIGHUP, and the log says what changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from columnar.runtime.log_lines import set_level
+from columnar.settings.changes import Changes
+from wikka_port.commands.settings import RESTART
+from wikka_port.config import WikiConfig
+
+_log = logging.getLogger("wikka_port.settings")
+_log.setLevel(logging.INFO)  # whatever the level of other lines: an operator asked
+
+
+class UnusableSettings(Exception):
+    """The text says what is wrong with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The settings of one reading."""
+
+    config: WikiConfig
+    log_level: str
+    values: Mapping[str, Any]  # by key
+
+
+class ServedSettings:
+    """The settings in force.  Owned by the parent of the workers."""
+
+    def __init__(self, file: str, reading: Reading, read: Callable[[], Reading]) -> None:
+        """Pass the ``reading`` in force, and how to ``read`` the file again, which raises UnusableSettings."""
+        self._file = file
+        self._reading = self._before = reading
+        self._read = read
+
+    def read_again(self, config: WikiConfig) -> WikiConfig | None:
+        """Return ``config`` with the settings that have changed; None if no worker needs them.
+
+        Host, port and number of workers stay, as does the secret of the forms if no file keeps it.
+        """
+        try:
+            found = self._read()
+        except (UnusableSettings, OSError) as error:
+            _log.error("no setting is changed, for the settings cannot be read: %s", error)
+            return None
+        before = self._reading.values
+        changes = Changes.between(before, found.values, found.values.keys() - RESTART)
+        for is_warning, line in changes.lines(self._file):
+            _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
+        if not changes.taken:
+            return None
+        self._before, self._reading = self._reading, replace(found, values={**before, **changes.taken})
+        set_level(found.log_level)
+        return replace(
+            found.config,
+            host=config.host,
+            port=config.port,
+            workers=config.workers,
+            secret=found.config.secret or config.secret,
+        )
+
+    def revert(self) -> None:
+        """Return to the settings before the last reading, because no worker could start with it."""
+        self._reading = self._before
+        set_level(self._reading.log_level)
