@@ -38,7 +38,7 @@ PLAIN_VARIABLES: Final = frozenset(
     MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_TRIM_THRESHOLD_""".split()  # noqa: SIM905
 )
 KNOWN_SETTINGS: Final = frozenset(
-    {one.name for kind in (StandaloneConfig, NodeConfig) for one in fields(kind)} | {"node", "log_level"}
+    {one.name for kind in (StandaloneConfig, NodeConfig) for one in fields(kind)} | {"node", "log_level", "health_port"}
 )
 NEVER: Final = (
     LeftOut("values of cells, row keys, columns of rows", "they are data"),

@@ -22,7 +22,12 @@ from columnar.diagnosis.process_facts import limits_of, port_facts, running_stor
 from columnar.diagnosis.store_checks import check_store
 from columnar.diagnosis.store_facts import certificate_facts, store_facts
 
-PORTS: Final = {"port": "--port", "web_port": "--web-port", "thrift2_port": "--thrift2-port"}
+PORTS: Final = {
+    "port": "--port",
+    "web_port": "--web-port",
+    "thrift2_port": "--thrift2-port",
+    "health_port": "--health-port",
+}
 DEFAULT_PORTS: Final = {"port": 9090, "web_port": 9095}
 
 

@@ -32,9 +32,10 @@ from columnar.storage.probe_record import read_passed
 from columnar.storage.region_entries import entry_of
 
 T = TypeVar("T")
-FOLDER_S: Final = 20.0  # a folder that has not answered by then stalls
-SYNCS: Final = 50
-SYNCS_S: Final = 3.0  # no further fsync begins after it
+FOLDER_S: Final = 30.0  # a folder that has not answered by then stalls
+SYNCS: Final = 30
+SYNCS_S: Final = 2.0  # no further fsync begins after it
+SYNCED_S: Final = 60.0  # an fsync that has not returned by then is an error
 SYNCED_BYTES: Final = 4_096
 COUNTED_FILES: Final = 200_000  # of the folder's size: some seconds of a local disk
 LOCKS: Final = "/proc/locks"
@@ -63,23 +64,27 @@ def within(seconds: float, call: Callable[[], T]) -> T | None:
 def gather_folder(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs | None]:
     """Return the facts of the folder, of its lock, and of fsyncs in it; of the last None where nobody may write."""
     found = within(FOLDER_S, lambda: _gather(os.path.abspath(path), user))
-    return found if found is not None else (FolderFacts(os.path.abspath(path), "stalled"), LockFacts(), None)
+    if found is None:
+        return FolderFacts(os.path.abspath(path), "stalled"), LockFacts(), None
+    facts, lock, place = found
+    return facts, lock, measure_syncs(place) if place else None
 
 
-def _gather(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs | None]:
+def _gather(path: str, user: int) -> tuple[FolderFacts, LockFacts, str]:
+    """Return the facts of folder and lock, and the folder in which fsyncs may be measured; empty if none is."""
     try:
         state = os.stat(path)
     except FileNotFoundError:
         return _gather_missing(path, user)
     except OSError as error:
-        return FolderFacts(path, "unreadable", error=error.strerror or str(error)), LockFacts(), None
+        return FolderFacts(path, "unreadable", error=error.strerror or str(error)), LockFacts(), ""
     if not stat.S_ISDIR(state.st_mode):
-        return FolderFacts(path, "file"), LockFacts(), None
+        return FolderFacts(path, "file"), LockFacts(), ""
     rights = _rights_of(path, user)
     mount = _or(UNKNOWN, lambda: mount_of(path))
     verdict = _or(Verdict(), lambda: verdict_on(mount))
     if not rights.may_use:
-        return FolderFacts(path, "folder", rights=rights, mount=mount, verdict=verdict), LockFacts(), None
+        return FolderFacts(path, "folder", rights=rights, mount=mount, verdict=verdict), LockFacts(), ""
     refusal, coordination = _content_of(path)
     facts = FolderFacts(
         path,
@@ -96,10 +101,10 @@ def _gather(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs | None]
         unreplayed=tuple(_unreplayed_in(path)),
         clock_ms=_or(0, lambda: clock.read(path)) or None,
     )
-    return facts, lock_facts(path), measure_syncs(path)
+    return facts, lock_facts(path), path
 
 
-def _gather_missing(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs | None]:
+def _gather_missing(path: str, user: int) -> tuple[FolderFacts, LockFacts, str]:
     """Return the facts of the folder that exists above it, in which a start would make it."""
     above = os.path.dirname(path)
     while not os.path.isdir(above) and above != os.path.dirname(above):
@@ -108,7 +113,7 @@ def _gather_missing(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs
     mount = _or(UNKNOWN, lambda: mount_of(above))
     verdict = _or(Verdict(), lambda: verdict_on(mount))
     facts = FolderFacts(path, "missing", rights=rights, mount=mount, verdict=verdict, room=room_of(above, counts=False))
-    return facts, LockFacts(is_locked=False), measure_syncs(above) if rights.may_use else None
+    return facts, LockFacts(is_locked=False), above if rights.may_use else ""
 
 
 def _or(otherwise: T, call: Callable[[], T]) -> T:
@@ -234,7 +239,12 @@ def is_flocked(locks: str, device: int, inode: int) -> bool:
 
 
 def measure_syncs(path: str) -> Syncs:
-    """Measure SYNCS fsyncs, or fewer of a slow disk, in a file of their own, and remove it."""
+    """Measure SYNCS fsyncs, or fewer of a slow disk, in a file of their own, and remove it; SYNCED_S at most."""
+    found = within(SYNCED_S, lambda: _measure(path))
+    return found if found is not None else Syncs((), f"an fsync has not returned within {SYNCED_S:.0f} s", path)
+
+
+def _measure(path: str) -> Syncs:
     own = os.path.join(path, data_folder.PROBES + secrets.token_hex(8))
     seconds: list[float] = []
     try:

@@ -1,7 +1,7 @@
 """The pages of a node: those of the whole cluster while it leads, otherwise pages that say who leads.
 
-    /health    200 while the process works
-    /ready     200 if the node can take clients (``readiness``); otherwise 503
+    /health              200 while the process works
+    /readyz, /ready      200 if the node can take clients (``readiness``); otherwise 503
 
 Owned by the loop, except the applications, which the web threads call.
 """
@@ -21,7 +21,7 @@ from columnar.roles.readiness import Readiness, leaderless_s
 from columnar.runtime import log_lines
 from columnar.version import full
 from columnar.webui.cluster_status import PageStatus
-from columnar.webui.status import LoopRunner
+from columnar.webui.status import READY_PATHS, LoopRunner
 from columnar.wire.browsers import Visitors
 
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ class NodeSite:
         self._readiness = Readiness(leaderless_s(node.lease_s))
 
     def sample(self, now_s: float) -> None:
-        self._note_readiness()
+        self.obstacles()
 
-    def _note_readiness(self) -> tuple[str, ...]:
+    def obstacles(self) -> tuple[str, ...]:
+        """Return why the node is not ready."""
         return self._readiness.note(self._node.facts(), asyncio.get_running_loop().time())
 
     def pages(self, run_on_loop: LoopRunner, visitors: Visitors) -> Any:
@@ -54,7 +55,7 @@ class NodeSite:
 
         def application(environ: dict[str, Any], start_response: Any) -> Any:
             leading = self._node.membership.leading
-            if leading is None or environ.get("PATH_INFO") == "/ready":
+            if leading is None or environ.get("PATH_INFO") in READY_PATHS:
                 return own(environ, start_response)
             pages = of_cluster.get(leading.epoch)
             if pages is None:
@@ -133,6 +134,6 @@ class NodeSite:
             servers=node.servers.list_facts(),
             ready=len(node.ports.ready),
             faults=tuple(filter(None, faults)),
-            obstacles=self._note_readiness(),
+            obstacles=self.obstacles(),
             hot_modules=self._hot_modules(),
         )

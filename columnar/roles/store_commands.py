@@ -50,6 +50,13 @@ _PORT_OPTIONS: Final = (
         help="Status page, /metrics, /health; 0: any free one, -1: none.",
     ),
     option(
+        "--health-port",
+        default=-1,
+        show_default=True,
+        type=click.IntRange(-1, 65535),
+        help="/livez and /readyz alone, without TLS, for probes; 0: any free one, -1: none.",
+    ),
+    option(
         "--thrift2-port",
         default=-1,
         show_default=True,
@@ -143,6 +150,7 @@ def standalone(
     host: str,
     port: int,
     web_port: int,
+    health_port: int,
     thrift2_port: int,
     tls_cert: str,
     tls_key: str,
@@ -180,6 +188,7 @@ def standalone(
         host=host,
         port=port,
         web_port=web_port,
+        health_port=health_port,
         thrift2_port=thrift2_port,
         tls=(tls_cert, tls_key, tls_client_ca),
         allow_origins=allow_origins,
@@ -257,6 +266,7 @@ def node(
     host: str,
     port: int,
     web_port: int,
+    health_port: int,
     thrift2_port: int,
     tls_cert: str,
     tls_key: str,
@@ -275,13 +285,11 @@ def node(
 ) -> None:
     """Run a node of a cluster on many machines: region servers, their ports, and a candidate for the cluster's leader.
 
-    All nodes share one data folder on a file system that all their machines mount (CephFS; 'columnar probe-root' tries
-    another), and one etcd or ZooKeeper. Clients reach all regions through any node. A node that ends or is cut off
-    loses its regions to the others within seconds.
+    All nodes share one data folder that their machines mount (CephFS; 'columnar probe-root' tries another), and one
+    etcd or ZooKeeper. Clients reach all regions through any node. A node that ends or is cut off loses its regions.
 
     \b
       columnar node --data /mnt/columnar --coordination etcd://10.0.0.1:2379,10.0.0.2:2379/columnar --host 10.0.0.1
-      columnar node --data /mnt/columnar --coordination zookeeper://zk1:2181,zk2:2181/columnar --host 10.0.0.2
     """
     _become_the_store(
         {
@@ -300,6 +308,7 @@ def node(
         host=host,
         port=port,
         web_port=web_port,
+        health_port=health_port,
         thrift2_port=thrift2_port,
         tls=(tls_cert, tls_key, tls_client_ca),
         allow_origins=allow_origins,

@@ -42,13 +42,17 @@ from columnar.runtime.log_lines import complain, log_to_stderr, say
 from columnar.runtime.memory_limit import memory_limit
 from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.storage.descriptors import raise_limit
-from columnar.webui.server import bind, served_at
+from columnar.webui.server import HEALTH, bind, served_at
 from columnar.wire.browsers import Visitors, is_loopback
 
 if TYPE_CHECKING:
+    import socket
+
     from columnar.roles.node import Node
     from columnar.roles.standalone import Standalone
-    from columnar.webui.server import WebServer
+    from columnar.webui.health_port import HealthPort
+    from columnar.webui.server import Site, WebServer
+    from columnar.webui.status import Sources
 
 _log = logging.getLogger("columnar")
 
@@ -60,11 +64,12 @@ def run(
     log_level: str,
     node: NodeConfig | None = None,
     source: SettingsSource | None = None,
+    health_port: int = -1,
 ) -> int:
     """Serve until a signal requests the stop.  Returns the exit status.
 
     ``node`` has the settings of a node, or is None if this process itself serves.  ``source`` says where the settings
-    come from; None: there is nothing to read again.
+    come from; None: there is nothing to read again.  ``health_port``: -1 for none.
     """
     log_to_stderr(log_level)
     build = version.at_start().text
@@ -74,7 +79,7 @@ def run(
     try:
         _log.info("%s", memory_line(config, max(1, node.servers) if node is not None else 1))
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, node, partial(reload_of, source, config, log_level, node)))
+            return runner.run(_serve(config, node, partial(reload_of, source, config, log_level, node), health_port))
     except ColumnarError as error:
         complain(f"columnar: {error.text}")
         return CANNOT_START
@@ -91,7 +96,10 @@ def _locked(config: StandaloneConfig, settings: NodeConfig | None) -> Standalone
 
 
 async def _serve(
-    config: StandaloneConfig, node: NodeConfig | None, make_reload: Callable[..., SettingsReload | None]
+    config: StandaloneConfig,
+    node: NodeConfig | None,
+    make_reload: Callable[..., SettingsReload | None],
+    health_port: int,
 ) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
@@ -99,12 +107,15 @@ async def _serve(
     store = _locked(config, node)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
+    probed = bind(config.host, health_port, HEALTH) if health_port >= 0 else None
     try:
         await store.start()
     except OSError as error:
         raise HostError(f"cannot open {config.data}: {error}; mend it or choose another --data") from error
     visitors = Visitors.of(config.host, config.allow_origins)
-    web = served_at(bound, store.pages(compiling.state), store.tls, visitors) if bound is not None else None
+    pages = store.pages(compiling.state)
+    web = served_at(bound, pages, store.tls, visitors) if bound is not None else None
+    health = _health_port(probed, pages) if probed is not None else None
     reload = make_reload((store.take_settings, lambda live: visitors.take_origins(live.allow_origins)))
     if reload is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.request)
@@ -112,10 +123,14 @@ async def _serve(
     say(_ready_line(config, store, web, node))
     if web is not None:
         await web.start()
+    if health is not None:
+        await health.start()
     compiling.start()  # once, for this process and its servers
     calm_collector()
     trimming = asyncio.create_task(trim_memory_periodically())
     await stopping.wait()
+    if health is not None:
+        health.begin_stop()
     store.begin_stop()
     _log.info("stopping; a second signal stops at once")
     trimming.cancel()
@@ -125,8 +140,16 @@ async def _serve(
     if web is not None:
         await web.stop()
     await store.stop()
+    if health is not None:
+        await health.close()
     _log.info("stopped")
     return 0
+
+
+def _health_port(bound: socket.socket, pages: Sources | Site) -> HealthPort:
+    from columnar.webui.health_port import HealthPort  # most stores have none
+
+    return HealthPort(bound, pages.obstacles)
 
 
 def memory_line(config: StandaloneConfig, servers: int) -> str:
@@ -205,9 +228,9 @@ def main(text: str) -> int:
     password = os.environ.pop(PASSWORD, "")  # child processes run the code of triggers, and do not get it
     if node is not None:
         node["access"] = ServiceAccess(password=password, **node.get("access", {}))
-    source = SettingsSource(**settings.pop("source"))
+    source, health_port = SettingsSource(**settings.pop("source")), settings.pop("health_port")
     config = StandaloneConfig.of_settings(settings)
-    return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None, source)
+    return run(config, level, NodeConfig(log_level=level, **node) if node is not None else None, source, health_port)
 
 
 if __name__ == "__main__":

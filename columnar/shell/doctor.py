@@ -32,6 +32,7 @@ def with_subject(command: Any) -> Any:
     @click.option("--host", metavar="ADDRESS", help="As the store is to be started, as are the next options.")
     @click.option("--port", type=click.IntRange(1, 65535))
     @click.option("--web-port", type=click.IntRange(-1, 65535))
+    @click.option("--health-port", type=click.IntRange(-1, 65535))
     @click.option("--thrift2-port", type=click.IntRange(-1, 65535))
     @click.option("--tls-cert", metavar="FILE")
     @click.option("--tls-key", metavar="FILE")
@@ -47,7 +48,7 @@ def with_subject(command: Any) -> Any:
         as_json: bool = False,
         **more: Any,
     ) -> Any:
-        names = ("host", "port", "web_port", "thrift2_port", "tls_cert", "tls_key", "tls_client_ca")
+        names = ("host", "port", "web_port", "health_port", "thrift2_port", "tls_cert", "tls_key", "tls_client_ca")
         settings = {name: more.pop(name) for name in names}
         if bool(settings["tls_cert"]) != bool(settings["tls_key"]):
             raise Misused("--tls-cert and --tls-key belong together")
@@ -72,7 +73,7 @@ def _default_data() -> str:
 def doctor(subject: Subject, output: Output) -> None:
     """Say what is wrong with a store, its data folder and this machine, why it matters, and what to do.
 
-    Looks at the folder (content, format, lock, rights, file system, space, 50 fsyncs beside the data), ports,
+    Looks at the folder (content, format, lock, rights, file system, space, 30 fsyncs beside the data), ports,
     certificate, open files, memory, clock, program; and asks the store, if one answers. Changes nothing, and any user
     may run it, best the store's own: others see less. A running store's settings are found by its folder; give those
     of a store that does not start as options.

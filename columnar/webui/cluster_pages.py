@@ -49,7 +49,7 @@ from columnar.webui.pages import (
     live,
 )
 from columnar.webui.request_page import RequestPage
-from columnar.webui.status import ClusterStatusSource, LoopRunner
+from columnar.webui.status import LIVE_PATHS, ClusterStatusSource, LoopRunner
 from columnar.wire.browsers import Visitors
 
 MAX_LISTED_TABLES: Final = 200
@@ -216,7 +216,7 @@ class ClusterPages(Pages):
             "/": answers["/servers"],
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
             "/health": lambda _: self._health(),
-            "/live": lambda _: self._live(),
+            **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
             "/triggers": lambda _: self._triggers(),
             "/requests": RequestPage(
                 servers.measures, servers.slow_requests, lambda: run_on_loop(status), status_pages.page
@@ -249,7 +249,7 @@ class ClusterPages(Pages):
         return health_of(() if status.up else ("no server is up",), status.cluster.faults, notes=busy)
 
     def _live(self) -> Response:
-        """Answer ``/live`` if the master's loop iterates.  Failed servers do not count: the master replaces them."""
+        """Answer ``/livez`` if the master's loop iterates.  Failed servers do not count: the master replaces them."""
         self._run_on_loop(self._status)
         return live()
 

@@ -1,6 +1,6 @@
 """The pages of a node that does not lead: who leads, the node's own servers, and whether it can take clients.
 
-    /    /health    /ready    /live    /metrics
+    /    /health    /readyz, /ready    /livez, /live    /metrics
 
 The pages of the whole cluster are at the node that leads (``cluster_pages``).  A visitor of any other path is sent
 there; 307 keeps the method.  If the leader's address is not known, 404 says so.
@@ -21,16 +21,11 @@ from columnar.model.measures import GAUGE, Family, by_label
 from columnar.webui.families import of_node
 from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, metric_of
 from columnar.webui.node_status import NodeStatus
-from columnar.webui.pages import REFRESH_S, Pages, health_of, live
+from columnar.webui.pages import REFRESH_S, Pages, health_of, live, ready_of
+from columnar.webui.status import LIVE_PATHS, READY_PATHS
 from columnar.wire.browsers import Visitors
 
 _PATH: Final = "/:@!$&'()*+,;="  # RFC 3986, 3.3: what a path may have as it is, beside letters, digits and -._~
-
-
-def ready_of(obstacles: tuple[str, ...]) -> Response:
-    """Return the answer of ``/ready``: 503 with the first obstacle in a sentence, if there is one."""
-    text = f"not ready: {obstacles[0]}\n" if obstacles else "ready\n"
-    return Response(text, 503 if obstacles else 200, mimetype="text/plain")
 
 
 class NodePages(Pages):
@@ -46,8 +41,8 @@ class NodePages(Pages):
         answers: dict[str, Callable[[Request], Response]] = {
             "/": lambda _: self._index(),
             "/health": lambda _: health_of(self._status().faults),
-            "/ready": lambda _: ready_of(self._status().obstacles),
-            "/live": lambda _: self._live(),
+            **dict.fromkeys(READY_PATHS, lambda _: ready_of(self._status().obstacles)),
+            **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
             "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
         }
         super().__init__(answers, store, visitors)

@@ -1,4 +1,4 @@
-"""The WSGI application: ``/``, ``/metrics``, ``/health``, and the page's style and icon.
+"""The WSGI application: ``/``, ``/metrics``, ``/health``, ``/livez``, ``/readyz``, and the page's style and icon.
 
 Read only.  On loopback only requests whose ``Host`` is this machine are answered (``wire.browsers``). Every answer
 forbids scripts, frames and foreign content.  The templates escape all values, because names of tables, rows and error
@@ -32,7 +32,7 @@ from columnar.model.flow_status import silent_remark
 from columnar.runtime.faults import FAULTS
 from columnar.webui.host import memory_bytes, sizes_of
 from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
-from columnar.webui.status import NotAnswering, Status, TableLine
+from columnar.webui.status import LIVE_PATHS, OLDER_PATHS, READY_PATHS, NotAnswering, Status, TableLine
 from columnar.wire.browsers import Visitors
 
 REFRESH_S: Final = 5
@@ -109,7 +109,7 @@ class Pages:
             "/style.css": lambda _: Response(_style(), mimetype="text/css"),
             "/icon.svg": lambda _: Response(_ICON, mimetype="image/svg+xml"),
         }
-        self._known = ", ".join(path.replace("*", "NAME") for path in answers)
+        self._known = ", ".join(path.replace("*", "NAME") for path in answers if path not in OLDER_PATHS)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         response = self._answer(Request(environ))
@@ -146,8 +146,14 @@ def health_of(*faults: Sequence[str], notes: Sequence[str] = ()) -> Response:
     return Response("".join(text), 503 if lines else 200, mimetype="text/plain")
 
 
+def ready_of(obstacles: Sequence[str]) -> Response:
+    """Return the answer of ``/readyz``: 503 with the first obstacle in a sentence, if there is one."""
+    text = f"not ready: {obstacles[0]}\n" if obstacles else "ready\n"
+    return Response(text, 503 if obstacles else 200, mimetype="text/plain")
+
+
 def live() -> Response:
-    """Return the answer of ``/live``; call once the loop has answered.  A restart would not end any other fault."""
+    """Return the answer of ``/livez``; call once the loop has answered.  A restart would not end any other fault."""
     return Response("ok\n", mimetype="text/plain")
 
 
@@ -173,7 +179,8 @@ class StatusPages(Pages):
             "/": self._index,
             "/metrics": lambda _: self._metrics(),
             "/health": lambda _: self._health(),
-            "/live": lambda _: self._live(),
+            **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
+            **dict.fromkeys(READY_PATHS, lambda _: self._ready()),
             **more,
         }
         super().__init__(answers, store, visitors)
@@ -182,9 +189,14 @@ class StatusPages(Pages):
         return health_of(self._faults())
 
     def _live(self) -> Response:
-        """Answer ``/live`` if the loop iterates."""
+        """Answer ``/livez`` if the loop iterates."""
         self._faults()
         return live()
+
+    def _ready(self) -> Response:
+        """Answer ``/readyz`` if the loop iterates: readers are served whatever the disk does."""
+        self._faults()
+        return ready_of(())
 
     def _metrics(self) -> Response:
         return Response(exposition(self._registry), content_type=CONTENT_TYPE)

@@ -18,7 +18,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -50,7 +50,11 @@ SAMPLE_S: Final = 1.0
 STOP_S: Final = 2.0
 
 
-def bind(host: str, port: int) -> socket.socket:
+PAGES: Final = ("the status page", "--web-port, or -1 for none")  # what a port is for, and how to choose another
+HEALTH: Final = ("probes", "--health-port")
+
+
+def bind(host: str, port: int, purpose: tuple[str, str] = PAGES) -> socket.socket:
     """Return a listening socket; port 0 takes a free port.  Raises HostError if port or address cannot be used."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -66,14 +70,16 @@ def bind(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise HostError(
-            f"cannot listen on {host}:{port} for the status page: {error.strerror}; "
-            "choose another with --web-port, or -1 for none"
+            f"cannot listen on {host}:{port} for {purpose[0]}: {error.strerror}; choose another with {purpose[1]}"
         ) from error
     return bound
 
 
 class Site(Protocol):
     """The content of a web port."""
+
+    def obstacles(self) -> Sequence[str]:
+        """Return why the store cannot take clients, the first reason first.  Called on the loop."""
 
     def sample(self, now_s: float) -> None:
         """Sample counters.  Called once a second, on the loop."""
@@ -93,6 +99,9 @@ class StoreSite:
 
     def sample(self, now_s: float) -> None:
         self._sources.counters.sample(now_s)
+
+    def obstacles(self) -> Sequence[str]:
+        return self._sources.obstacles()
 
     def pages(self, ask: LoopRunner, visitors: Visitors) -> Any:
         from columnar.webui.pages import environment, status_pages

@@ -36,6 +36,9 @@ if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
     from columnar.model.measures import SlowRequest
 
 T = TypeVar("T")
+LIVE_PATHS: Final = ("/livez", "/live")  # the first as probes usually name it, the second since before
+READY_PATHS: Final = ("/readyz", "/ready")
+OLDER_PATHS: Final = frozenset({LIVE_PATHS[1], READY_PATHS[1]})
 LOOP_TIMEOUT_S: Final = 2.0  # if the loop does not answer in this time, /health answers 503
 
 
@@ -158,6 +161,10 @@ class Sources:
     cluster_source: Callable[[], ClusterStatusSource] | None = (
         None  # for pages of servers, tables and rows; called at their first visit
     )
+
+    def obstacles(self) -> Sequence[str]:
+        """Return why the store cannot take clients: nothing, because a full disk keeps no reader waiting."""
+        return ()
 
 
 def gather(sources: Sources) -> Status:

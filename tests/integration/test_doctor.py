@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from columnar.cli import main
+from columnar.diagnosis import folder_facts
 from columnar.storage.cluster_file import ClusterFile, to_bytes
 from columnar.storage.data_folder import DataFolder
 from tests.support.certificates import Authority
@@ -27,6 +28,11 @@ from tests.support.standalone_store import ENVIRONMENT, StoreProcess
 
 NOBODY = 65_534
 NEEDS_PROC = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="not Linux")
+
+
+@pytest.fixture(autouse=True)
+def few_fsyncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_facts, "SYNCS", 3)  # the disk of the tests is busy
 
 
 def doctor(*words: str) -> tuple[int, list[dict[str, Any]]]:

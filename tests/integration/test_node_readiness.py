@@ -21,7 +21,7 @@ LOOK_S = 0.05
 
 def ready(node: NodeProcess) -> tuple[int, str]:
     try:
-        with urlopen(f"http://{node.host}:{node.web_port}/ready", timeout=WAIT_S) as page:
+        with urlopen(f"http://{node.host}:{node.web_port}/readyz", timeout=WAIT_S) as page:
             return page.status, page.read().decode()
     except HTTPError as refused:
         return refused.code, refused.read().decode()

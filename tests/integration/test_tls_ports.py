@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from click.testing import CliRunner
 from thriftpy2.protocol import TBinaryProtocolFactory, TCompactProtocolFactory
 from thriftpy2.rpc import make_client
@@ -309,3 +310,19 @@ def test_files_that_cannot_be_used_are_told_before_anything_is_served(tmp_path: 
     assert "--tls-cert must name a PEM file" in start_refused(tmp_path, "--tls-cert", "/none", "--tls-key", one.key)
     assert "is not that of the certificate" in start_refused(tmp_path, "--tls-cert", one.cert, "--tls-key", two.key)
     assert "TLS needs --tls-cert and --tls-key" in start_refused(tmp_path, "--tls-cert", one.cert)
+
+
+def test_probes_need_no_certificate_at_the_health_port_which_tells_nothing_else(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "authority")
+    pair = authority.sign("store")
+    health, web = free_port(), free_port()
+    flags = ["--tls-cert", pair.cert, "--tls-key", pair.key, "--tls-client-ca", authority.ca]
+    flags += ["--health-port", str(health), "--web-port", str(web)]
+    with StoreProcess(tmp_path / "data", *flags):
+        assert requests.get(f"http://127.0.0.1:{health}/livez", timeout=WAIT_S).text == "ok\n"
+        assert requests.get(f"http://127.0.0.1:{health}/readyz", timeout=WAIT_S).text == "ready\n"
+        assert requests.get(f"http://127.0.0.1:{health}/metrics", timeout=WAIT_S).status_code == 404
+        with pytest.raises(requests.exceptions.SSLError):
+            requests.get(f"https://127.0.0.1:{health}/livez", timeout=WAIT_S, verify=False)
+        with pytest.raises(requests.exceptions.ConnectionError):
+            requests.get(f"https://127.0.0.1:{web}/livez", timeout=WAIT_S, verify=authority.ca)

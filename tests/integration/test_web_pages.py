@@ -197,6 +197,8 @@ def test_other_paths_and_methods(served: Served) -> None:
     assert served.get("/", "POST").status_code == 405
     assert served.get("/", "HEAD").text == ""
     assert served.get("/health").text == "ok\n"
+    assert {served.get(path).text for path in ("/livez", "/live")} == {"ok\n"}
+    assert {served.get(path).text for path in ("/readyz", "/ready")} == {"ready\n"}
 
 
 def test_a_loop_that_does_not_answer_is_unhealthy(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +213,7 @@ def test_a_loop_that_does_not_answer_is_unhealthy(served: Served, monkeypatch: p
     served.loop.call_soon_threadsafe(hold)
     assert held.wait(WAIT_S)
     try:
-        for path in ("/health", "/metrics", "/"):
+        for path in ("/health", "/livez", "/readyz", "/metrics", "/"):
             answer = served.get(path)
             assert (answer.status_code, answer.text) == (503, "unhealthy: the store has not answered for 0.05 s\n")
     finally:

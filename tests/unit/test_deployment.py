@@ -142,7 +142,8 @@ def test_services_and_policies_mean_the_pods_of_their_file_and_ports_that_these_
         assert document["spec"]["podSelector"]["matchLabels"] in labels
         named = {port["port"] for rule in document["spec"]["ingress"] for port in rule.get("ports", [])}
         assert named <= ports.keys()
-        assert named | {"peers"} == ports.keys() | {"peers"}, "each port of a pod but that of the nodes is named"
+        own = {"peers", "health"}  # of the nodes, and of the machine's kubelet, whose probes no policy keeps out
+        assert named | own == ports.keys() | own, "each other port of a pod is named"
     for document in of_kind(path, "PodDisruptionBudget"):
         assert document["spec"]["selector"]["matchLabels"] in labels
         assert document["spec"]["maxUnavailable"] == 1
@@ -242,10 +243,11 @@ def test_probes_ask_for_pages_that_there_are(name: str) -> None:
             probe: container[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")
         }
         for path in paths.values():
-            if path == "/ready" and "node" not in _SUBCOMMANDS:
-                continue  # a page of nodes
             assert f'"{path}"' in sources
-        assert paths["livenessProbe"] == "/live", "a restart ends no full disk"
+        assert paths["livenessProbe"] == "/livez", "a restart ends no full disk"
+        assert paths["readinessProbe"] == "/readyz"
+        ports = {container[probe]["httpGet"]["port"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}
+        assert ports == {"health"}, "probes show no certificate, which the pages may ask for"
 
 
 @pytest.mark.parametrize("name", ["standalone.yaml", "nodes.yaml"])
@@ -307,6 +309,7 @@ def test_ports_and_paths_agree(name: str) -> None:
         ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
         assert ports["thrift"] == given["port"]
         assert ports["web"] == given["web-port"]
+        assert ports["health"] == given["health-port"]
         assert ports.get("peers") == given.get("peer-port")
         assert pod["metadata"]["annotations"]["prometheus.io/port"] == given["web-port"]
         (data,) = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "data"]

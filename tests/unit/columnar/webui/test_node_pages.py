@@ -59,7 +59,7 @@ def test_without_another_node_to_go_to_the_answer_names_the_leader(leader: Leade
     answer = answer_of(leader, "/servers")
     assert answer.status_code == 404
     text = answer.get_data(as_text=True)
-    assert text.startswith("There is /, /health, /ready, /live and /metrics.")
+    assert text.startswith("There is /, /health, /readyz, /livez and /metrics.")
     assert says in text
 
 
@@ -92,11 +92,12 @@ def test_a_node_without_its_lease_is_not_ready_and_says_so_in_one_line() -> None
     text = visit(status, "/metrics")
     for line in ("columnar_node_ready 0.0", "columnar_lease_holds 0.0", "columnar_lease_left_seconds 0.0"):
         assert f"{line}\n" in text, line
-    assert visit(status, "/ready", 503) == "not ready: the lease does not hold\n"
+    assert visit(status, "/readyz", 503) == visit(status, "/ready", 503) == "not ready: the lease does not hold\n"
+    assert visit(status, "/livez") == visit(status, "/live") == "ok\n", "a restart gets no lease"
     page = visit(status, "/")
     assert "the lease does not hold" in page
     assert "no node leads" in page, "the page has every reason"
-    assert visit(WELL, "/ready") == "ready\n"
+    assert visit(WELL, "/readyz") == visit(WELL, "/ready") == "ready\n"
 
 
 def test_the_families_of_a_node_have_no_labels_and_the_only_node_has_no_lease() -> None:
