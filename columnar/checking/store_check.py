@@ -31,7 +31,7 @@ from columnar.storage.dead_logs import remedy_of
 from columnar.storage.file_copies import check_file
 from columnar.storage.region_entries import Entry, entries_by_region, newest_of
 from columnar.storage.rocks_errors import refused
-from columnar.storage.rocks_opening import begun
+from columnar.storage.rocks_opening import begun, has_store
 from columnar.storage.server_folders import have_logs, log_of
 
 Progress = Callable[[int], None]  # bytes of values since the last call
@@ -214,10 +214,23 @@ def folders_nobody_names(names: list[str], catalogue: Catalogue) -> UnnamedFolde
     return UnnamedFolders(sorted(found.orphans), sorted(found.replaced))
 
 
-def say_orphans(report: Report, names: UnnamedFolders) -> None:
+def _has_data(path: str) -> bool:
+    """Return whether there may be data; only a folder that can be read and has none is known to have none."""
+    try:
+        return has_store(path)
+    except OSError:
+        return True
+
+
+def say_orphans(report: Report, names: UnnamedFolders, regions: str) -> None:
+    """Report the folders; ``regions`` is the path of the folder that has them."""
     for name in names.orphans:
-        text = "a folder that the catalogue does not name"
-        report.add_finding(Severity.WARNING, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
+        is_full = _has_data(os.path.join(regions, name))
+        text = "a folder that the catalogue does not name" + (
+            "" if is_full else ", without data: an opening was cut off"
+        )
+        severity = Severity.WARNING if is_full else Severity.NOTE
+        report.add_finding(severity, f"{REGIONS}/{name}", text, "'columnar repair' moves it to lost+found")
     for name in names.replaced:
         text = "an older generation of a region's folder"
         report.add_finding(Severity.NOTE, f"{REGIONS}/{name}", text, "the region's next opening removes it")

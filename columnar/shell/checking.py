@@ -188,7 +188,7 @@ def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool
         found = StoreCheck(RocksEngine(), regions, progress, has_all_folders=has_all_folders)
         report = found.run()
         if found.catalogue is not None:
-            say_orphans(report, folders_nobody_names(names, found.catalogue))
+            say_orphans(report, folders_nobody_names(names, found.catalogue), os.path.join(data, REGIONS))
         check_snapshots(data, report)
     return found, report
 

@@ -256,6 +256,22 @@ def begun(path: str) -> list[os.DirEntry[str]]:
     return files
 
 
+def has_store(path: str) -> bool:
+    """Return whether the folder has a store, or any data.  Raises OSError.
+
+    A folder without one is what an opening left that was cut off, for example of a node that was frozen in it while
+    others took its regions.
+    """
+    if _missing(path) is None:
+        return True
+    try:
+        begun(path)
+    except DamagedData:
+        return True
+    with os.scandir(path) as found:
+        return any(entry.is_dir() for entry in found)
+
+
 def _missing(path: str) -> str | None:
     try:
         with open(os.path.join(path, CURRENT), encoding="ascii", errors="replace") as file:

@@ -192,9 +192,8 @@ def test_holes_overlaps_and_folders_that_nobody_names(data: Path) -> None:
     (data / "regions" / "abandoned").mkdir()
     report = run("check", "--data", str(data), status=1)
     assert texts(report) == ["t: no region holds the rows from 'm' to ''"]
-    assert [one.split(":")[0] for one in texts(report, "warning")] == sorted(
-        ["regions/abandoned", f"regions/{right.encoded}"]
-    )
+    assert [one.split(":")[0] for one in texts(report, "warning")] == [f"regions/{right.encoded}"]
+    assert [one.split(":")[0] for one in texts(report, "note")] == ["regions/abandoned"]
     result = run("repair", "--data", str(data))
     assert len(result["done"]) == 3
     assert {path.name for path in (data / "lost+found").iterdir()} == {"abandoned", right.encoded}
@@ -207,6 +206,18 @@ def test_holes_overlaps_and_folders_that_nobody_names(data: Path) -> None:
     result = run("repair", "--data", str(data), status=1)
     assert all("hold the same rows; nobody can tell which is right" in one for one in result["left"])
     assert left in regions_of(data, b"t")
+
+
+def test_an_unnamed_folder_is_a_warning_once_it_has_data(data: Path) -> None:
+    left = data / "regions" / "abandoned"
+    left.mkdir()
+    for name in ("LOCK", "000000.dbtmp", "000004.log"):
+        (left / name).touch()  # an opening was cut off
+    report = run("check", "--data", str(data))
+    assert (texts(report, "warning"), len(texts(report, "note"))) == ([], 1)
+    (left / "000004.log").write_bytes(b"x")
+    report = run("check", "--data", str(data))
+    assert (len(texts(report, "warning")), texts(report, "note")) == (1, [])
 
 
 def test_a_region_without_its_folder(data: Path) -> None:
