@@ -190,13 +190,16 @@ def test_a_changed_file_is_taken_by_new_workers_and_a_broken_one_by_none(whole: 
         assert web.stdout.readline().startswith(f"wikka ready http://127.0.0.1:{port}/ ")
         url = f"http://127.0.0.1:{port}/"
 
+        def lines_of_settings() -> list[str]:
+            return [line for line in log.read_text().splitlines() if " wikka_port.settings: " in line]
+
         def lines_after(text: str, count: int) -> list[str]:
             """Write the file, send SIGHUP, and return the lines that it brings about."""
-            before = len(log.read_text().splitlines())
+            before = len(lines_of_settings())
             file.write_text(text)
             web.send_signal(signal.SIGHUP)
-            await_that(lambda: len(log.read_text().splitlines()) >= before + count, 30, log.read_text)
-            return log.read_text().splitlines()[before:]
+            await_that(lambda: len(lines_of_settings()) >= before + count, 30, log.read_text)
+            return lines_of_settings()[before:]
 
         assert "First" in requests.get(url, timeout=30).text
         (line,) = lines_after("[wiki]\nsite_name = 'x'\n", 1)
