@@ -67,7 +67,7 @@ def gather(subject: Subject) -> Facts:
         lock,
         syncs,
         limits_of(running),
-        memory_facts(running),
+        memory_facts(running, _ordered_bytes(settings)),
         clock_facts(),
         tuple(_ports(settings, running)),
         _certificate(settings),
@@ -103,6 +103,12 @@ def _ports(settings: Mapping[str, Any], running: RunningStore | None) -> list[Po
 def _certificate(settings: Mapping[str, Any]) -> CertificateFacts | None:
     cert, key, authority = (str(settings.get(name) or "") for name in ("tls_cert", "tls_key", "tls_client_ca"))
     return certificate_facts(cert, key, authority) if cert else None
+
+
+def _ordered_bytes(settings: Mapping[str, Any]) -> int:
+    memory = settings.get("memory")
+    size = memory.get("size_bytes") if isinstance(memory, dict) else None
+    return size if isinstance(size, int) else 0
 
 
 def _servers_in(settings: Mapping[str, Any]) -> int:

@@ -97,6 +97,7 @@ class Memory:
     headroom_bytes: int | None = None  # of address space, where the kernel does not overcommit; None: it does
     huge_pages: str = ""  # the chosen word of transparent_hugepage/enabled
     oom_score_adj: int | None = None  # of the running store
+    ordered_bytes: int = 0  # by --memory; 0: the store takes what the machine allows
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from columnar.limits import (
     SERVER_INPUT_BYTES,
     SERVER_OUTPUT_BYTES,
 )
+from columnar.memory_plan import least_bytes
 from columnar.storage.descriptors import FOR_OTHERS, PER_STORE
 
 LITTLE_BYTES: Final = 256 * MIB  # a store with some tables and without load takes some 100
@@ -69,6 +70,7 @@ def check_memory(memory: Memory, open_regions: int, servers: int) -> Iterator[Fi
     if not bounds:
         yield Finding("note", "memory", "the memory of this machine cannot be told on this system")
     else:
+        yield from _ordered(memory.ordered_bytes, min(bounds), servers)
         yield _bound(min(bounds), memory, open_regions, servers)
     if memory.group_kills:
         yield Finding(
@@ -103,6 +105,27 @@ def check_memory(memory: Memory, open_regions: int, servers: int) -> Iterator[Fi
         )
 
 
+def _ordered(ordered_bytes: int, bound_bytes: int, servers: int) -> Iterator[Finding]:
+    """Yield whether ``--memory`` is enough, and not more than there is."""
+    least = least_bytes(servers)
+    if 0 < ordered_bytes < least:
+        yield Finding(
+            "problem",
+            "memory",
+            f"--memory {size_text(ordered_bytes)} is too little for {servers} servers",
+            "a start refuses it",
+            f"give it {size_text(least)} or more",
+        )
+    elif ordered_bytes > bound_bytes:
+        yield Finding(
+            "warning",
+            "memory",
+            f"--memory {size_text(ordered_bytes)} is more than there is ({size_text(bound_bytes)})",
+            "the kernel ends a store that takes what it was given",
+            "lower --memory, or raise the limit",
+        )
+
+
 def _bound(bound_bytes: int, memory: Memory, open_regions: int, servers: int) -> Finding:
     whose = "the control group may use" if bound_bytes == memory.group_bytes else "the machine has"
     free = f", {size_text(memory.available_bytes)} are available" if memory.available_bytes is not None else ""
@@ -117,13 +140,14 @@ def _bound(bound_bytes: int, memory: Memory, open_regions: int, servers: int) ->
             "a store needs some 100 MiB before its first request",
             f"give it {size_text(LITTLE_BYTES)} or more",
         )
-    if bound_bytes < needed:
+    if bound_bytes < needed and not memory.ordered_bytes:
         return Finding(
             "note",
             "memory",
             text,
             f"requests, replies and scanners are bounded to {size_text(BUFFERS_BYTES)} for each server, and open "
             f"regions take half a MiB each: together {size_text(needed)} under the worst load",
+            f"--memory {bound_bytes * 3 // 4 // MIB}MiB keeps them within the memory",
         )
     return Finding("ok", "memory", text)
 

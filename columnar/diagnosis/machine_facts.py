@@ -14,12 +14,12 @@ from typing import Final
 
 from columnar.diagnosis.facts import Clock, Memory, Program, RunningStore
 from columnar.runtime import compiled
+from columnar.runtime.memory_limit import ROOT, memory_limit
 from columnar.version import PYTHON, VERSION, build
 
 _KIB: Final = 1024
 _UNSYNCHRONISED: Final = 0x0040  # STA_UNSYNC of <sys/timex.h>
 _ERROR: Final = 5  # TIME_ERROR
-_NO_LIMIT: Final = 1 << 60  # the first version of control groups has a number near 2^63 for none
 _STRICT: Final = "2"  # vm.overcommit_memory
 
 
@@ -66,12 +66,12 @@ def program_facts() -> Program:
     )
 
 
-def memory_facts(running: RunningStore | None) -> Memory:
+def memory_facts(running: RunningStore | None, ordered_bytes: int = 0) -> Memory:
     """Return the memory of the machine, and of the control group of the running store or of this process."""
     machine = table_of("/proc/meminfo")
     pid = str(running.process.pid) if running is not None else "self"
     group = group_folder(_text_of(f"/proc/{pid}/cgroup"))
-    limit = _number_of(f"{group}/memory.max") or _number_of(f"{group}/memory.limit_in_bytes")
+    limit = memory_limit(groups=f"/proc/{pid}/cgroup")
     events = dict(line.split() for line in _text_of(f"{group}/memory.events").splitlines() if line.count(" ") == 1)
     kills = events.get("oom_kill", "0")
     headroom = None
@@ -85,12 +85,13 @@ def memory_facts(running: RunningStore | None) -> Memory:
     return Memory(
         machine.get("MemTotal"),
         machine.get("MemAvailable"),
-        limit if limit is not None and limit < _NO_LIMIT else None,
+        limit.size_bytes if limit.source.startswith(ROOT) else None,
         int(kills) if kills.isdigit() else 0,
         swapped,
         headroom,
         pages.partition("[")[2].partition("]")[0],
         adjustment,
+        ordered_bytes,
     )
 
 
@@ -117,10 +118,6 @@ def group_folder(text: str) -> str:
             own = f"/sys/fs/cgroup/memory{path.rstrip('/')}"
             return own if os.path.isdir(own) else "/sys/fs/cgroup/memory"
     return "/sys/fs/cgroup"
-
-
-def _number_of(path: str) -> int | None:
-    return _integer(_text_of(path))
 
 
 def _integer(text: str) -> int | None:

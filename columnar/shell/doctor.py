@@ -15,6 +15,7 @@ from columnar.diagnosis.diagnosis import Subject, diagnose, gather
 from columnar.diagnosis.facts import Role
 from columnar.diagnosis.findings import Finding, Level, count_problems
 from columnar.shell.connecting import Misused, output_of
+from columnar.shell.node_options import check_memory
 from columnar.shell.shell_output import Output
 
 FOUND: Final = 1  # exit status: there is a problem
@@ -34,6 +35,7 @@ def with_subject(command: Any) -> Any:
     @click.option("--web-port", type=click.IntRange(-1, 65535))
     @click.option("--health-port", type=click.IntRange(-1, 65535))
     @click.option("--thrift2-port", type=click.IntRange(-1, 65535))
+    @click.option("--memory", "memory_bytes", default="", metavar="SIZE", callback=check_memory)
     @click.option("--tls-cert", metavar="FILE")
     @click.option("--tls-key", metavar="FILE")
     @click.option("--tls-client-ca", metavar="FILE")
@@ -50,6 +52,8 @@ def with_subject(command: Any) -> Any:
     ) -> Any:
         names = ("host", "port", "web_port", "health_port", "thrift2_port", "tls_cert", "tls_key", "tls_client_ca")
         settings = {name: more.pop(name) for name in names}
+        if ordered_bytes := more.pop("memory_bytes"):
+            settings["memory"] = {"size_bytes": ordered_bytes}
         if bool(settings["tls_cert"]) != bool(settings["tls_key"]):
             raise Misused("--tls-cert and --tls-key belong together")
         source = click.get_current_context().get_parameter_source("store")

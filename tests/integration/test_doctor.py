@@ -178,6 +178,10 @@ def test_a_full_disk(data: Path, tmp_path: Path) -> None:
     )
 
 
+def test_too_little_memory(data: Path) -> None:
+    assert problem("--data", str(data), "--memory", "8MiB")["name"] == "memory"
+
+
 def test_certificates_that_do_not_fit(data: Path, tmp_path: Path) -> None:
     authority = Authority(tmp_path, "authority")
     one, other, old = authority.sign("one"), authority.sign("other"), authority.sign("old", days=-1)

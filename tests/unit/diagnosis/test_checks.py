@@ -171,6 +171,18 @@ CASES: dict[str, tuple[Facts, str, str, str]] = {  # name -> facts, level, subje
     "descriptors for now": (replace(WELL, limits=Limits(4_096)), "note", "open files", "26,512"),
     "little memory": (replace(WELL, memory=Memory(16 * GIB, GIB, 200 * MIB)), "warning", "memory", "256 MiB"),
     "bounds above the memory": (replace(WELL, memory=Memory(16 * GIB, GIB, 600 * MIB)), "note", "memory", "704 MiB"),
+    "less than a start needs": (
+        replace(WELL, memory=Memory(16 * GIB, GIB, ordered_bytes=MIB)),
+        "problem",
+        "memory",
+        "--memory 1.0 MiB is too little",
+    ),
+    "more than there is": (
+        replace(WELL, memory=Memory(16 * GIB, GIB, 2 * GIB, ordered_bytes=4 * GIB)),
+        "warning",
+        "memory",
+        "more than there is (2.0 GiB)",
+    ),
     "kills for memory": (
         replace(WELL, memory=Memory(16 * GIB, GIB, group_kills=3)),
         "warning",
