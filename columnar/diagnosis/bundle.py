@@ -17,7 +17,7 @@ from typing import Any, Final
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.diagnosis.archive import PART_BYTES, LeftOut, Part, json_part
 from columnar.diagnosis.diagnosis import Subject, diagnose, gather
-from columnar.diagnosis.facts import Facts, RunningStore
+from columnar.diagnosis.facts import Facts, RunningStore, reachable
 from columnar.diagnosis.findings import Finding
 from columnar.diagnosis.process_facts import PROC
 from columnar.diagnosis.redaction import (
@@ -60,11 +60,11 @@ def gather_bundle(subject: Subject, log: str) -> tuple[list[Part], list[LeftOut]
     running = facts.running
     settings = dict(running.settings) if running is not None else {}
     answers = StoreAnswers()
-    answers.query_store(_address(subject, settings), subject.tls)
+    answers.query_store(_address(subject, running), subject.tls)
     web = settings.get("web_port", (subject.settings or {}).get("web_port"))
     if isinstance(web, int) and web > 0:
         scheme = "https" if settings.get("tls_cert") or subject.tls is not None else "http"
-        answers.read_pages(f"{scheme}://{_reachable(str(settings.get('host', '127.0.0.1')))}:{web}/", subject.tls)
+        answers.read_pages(f"{scheme}://{reachable(str(settings.get('host', '127.0.0.1')))}:{web}/", subject.tls)
     else:
         answers.failures["metrics"] = answers.failures["slow requests"] = "the port of the pages is not known"
     lines = _last_lines(log or _log_of(running))
@@ -75,17 +75,8 @@ def gather_bundle(subject: Subject, log: str) -> tuple[list[Part], list[LeftOut]
     return parts, [*NEVER, *left_out], asdict(facts.program)
 
 
-def _address(subject: Subject, settings: Mapping[str, Any]) -> str:
-    port = settings.get("port")
-    if subject.is_store_wanted or not isinstance(port, int) or port <= 0:
-        return subject.store
-    return f"{_reachable(str(settings.get('host', '127.0.0.1')))}:{port}"
-
-
-def _reachable(host: str) -> str:
-    """Return an address of this machine for one that a store listens on; of IPv6 in brackets."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared
-    return f"[{host}]" if ":" in host else host
+def _address(subject: Subject, running: RunningStore | None) -> str:
+    return subject.store if subject.is_store_wanted or running is None else running.address or subject.store
 
 
 # --- what the redactor knows -----------------------------------------------------------------------

@@ -56,10 +56,14 @@ def gather(subject: Subject) -> Facts:
         data = store.data
     data = data if data is not None else subject.default_data
     folder, lock, syncs = gather_folder(data, os.geteuid())
-    is_answering = not store.error and store.data != "" and os.path.realpath(store.data) == os.path.realpath(data)
+    is_of_folder = not store.error and store.data != "" and os.path.realpath(store.data) == os.path.realpath(data)
     running: RunningStore | None = None
     if lock.is_locked and not subject.is_before_start:
-        running = running_store(data, lock) or (served_by(lock) if is_answering else None)
+        running = running_store(data, lock) or (served_by(lock) if is_of_folder else None)
+    if running is not None and running.address and not (is_of_folder or subject.is_store_wanted):
+        can_be_asked = subject.tls is not None or not running.speaks_tls  # else it refuses whoever has no certificate
+        store = store_facts(running.address, subject.tls, is_wanted=can_be_asked)
+        is_of_folder = True
     settings = _settings(subject, running)
     return Facts(
         program_facts(),
@@ -72,17 +76,17 @@ def gather(subject: Subject) -> Facts:
         tuple(_ports(settings, running)),
         _certificate(settings),
         running,
-        _answer(store, subject, is_answering=is_answering),
+        _answer(store, subject, is_of_folder=is_of_folder),
         subject.role or (running.role if running is not None else None),
         _servers_in(settings),
     )
 
 
-def _answer(store: StoreFacts, subject: Subject, *, is_answering: bool) -> StoreFacts | None:
+def _answer(store: StoreFacts, subject: Subject, *, is_of_folder: bool) -> StoreFacts | None:
     """Return the answer if it is about the folder, or was wanted."""
     if subject.is_before_start:
         return None
-    return store if subject.is_store_wanted or is_answering or subject.data is None else None
+    return store if subject.is_store_wanted or is_of_folder or subject.data is None else None
 
 
 def _settings(subject: Subject, running: RunningStore | None) -> dict[str, Any]:

@@ -167,6 +167,24 @@ class RunningStore:
         node = self.settings.get("node")
         return "node" if isinstance(node, dict) and node.get("coordination") else "standalone"
 
+    @property
+    def address(self) -> str:
+        """The store's address from this machine; empty if its settings do not tell it."""
+        port = self.settings.get("port")
+        if not isinstance(port, int) or port <= 0:
+            return ""
+        return f"{reachable(str(self.settings.get('host', '')))}:{port}"
+
+    @property
+    def speaks_tls(self) -> bool:
+        return bool(self.settings.get("tls_cert"))
+
+
+def reachable(host: str) -> str:
+    """Return an address of this machine for one that a store listens on; of IPv6 in brackets."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared
+    return f"[{host}]" if ":" in host else host
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

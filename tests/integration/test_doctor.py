@@ -79,7 +79,9 @@ def test_a_store_that_serves_is_recognised(served: tuple[StoreProcess, Path]) ->
     assert any(text.startswith(f"the folder is served by process {store.pid} (columnar, folder ") for text in texts)
     assert any(text.startswith(f"127.0.0.1:{store.port} answered in ") for text in texts)
     status, found = doctor("--data", str(folder))
-    assert status == 0, "and without its address"
+    assert status == 0
+    asked = [finding["text"] for finding in found if finding["name"] == "store"]
+    assert asked[0].startswith(f"127.0.0.1:{store.port} answered in "), "its address comes from its settings"
 
 
 @NEEDS_PROC
