@@ -110,7 +110,7 @@ LEAST_MESSAGE_BYTES: Final = CELL_BYTES + 2 * MIB  # a put of the largest cell
 SPLIT: Final = {  # by field of MemoryPlan; the block cache has the rest
     "in_memory_cache": Part(6, 8 * MIB, 64 * GIB),
     "write_buffers": Part(12, 24 * MIB, 256 * MIB),  # they are read again after a crash
-    "requests": Part(12, 24 * MIB, SERVER_INPUT_BYTES),
+    "requests": Part(24, 24 * MIB, SERVER_INPUT_BYTES),  # 64 writers of 800 KB each fit into 512 MiB
     "replies": Part(12, 24 * MIB, SERVER_OUTPUT_BYTES),
     "gathered": Part(6, 12 * MIB, GATHERED_BYTES),
     "scanners": Part(3, 8 * MIB, SCANNERS_BYTES),

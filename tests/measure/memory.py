@@ -97,7 +97,9 @@ def bench(address: str, *flags: str) -> list[str]:
     """Run a benchmark; return a line for each workload."""
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         command = [*BENCH, address, "--json", figures.name, *flags]
-        subprocess.run(command, check=True, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+        ran = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
+        if ran.returncode:
+            raise click.ClickException(f"the benchmark ended with status {ran.returncode}")
         lines = json.loads(Path(figures.name).read_text())["lines"]
     return [_line(one["workload"], one["unit"], next(iter(one["endpoints"].values()))) for one in lines]
 
