@@ -25,7 +25,7 @@ OWN_WORDS: Final = {
     "exit": "Leave; so does Ctrl-D.",
     "quit": "Leave.",
 }
-_OWN_PROCESS: Final = frozenset({"standalone"})  # they take the place of their process: here one of their own
+OWN_PROCESS: Final = frozenset({"standalone", "node"})  # they take the place of their process: here one of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Commands:
         return "done"
 
     def _carried_out(self, words: tuple[str, ...]) -> Outcome:
-        if words[0] in _OWN_PROCESS and not {"--help", "-h"} & set(words):
+        if words[0] in OWN_PROCESS and not {"--help", "-h"} & set(words):
             return self._in_own_process(words)
         try:
             with self._root.make_context(NAME, list(words), obj=self._session) as ctx:

@@ -9,13 +9,14 @@ from typing import Any
 import click
 import pytest
 
+from columnar.cli import _SUBCOMMANDS
 from columnar.client import ClientTls
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
 from columnar.shell.connecting import Refused, require_confirmation
 from columnar.shell.console import INTERRUPTED, Script
 from columnar.shell.lines import statements_of
-from columnar.shell.running import Commands, Failed, Interrupted
+from columnar.shell.running import OWN_PROCESS, Commands, Failed, Interrupted
 from columnar.shell.servers import _confirm_by_name
 from columnar.shell.session import KeptConnection, Session, exported, session_of
 from columnar.shell.shell_output import Output
@@ -250,3 +251,8 @@ def test_options_of_the_connection_are_handed_on_and_taken_back(monkeypatch: pyt
         with exported("inner:3", ClientTls("a.crt", "b.crt", "b.key")):
             assert seen() == ["inner:3", "1", "a.crt", "b.crt"]
     assert seen() == ["before:1", None, "before.crt", None]
+
+
+def test_commands_that_become_a_store_run_in_a_process_of_their_own() -> None:
+    becoming = {name for name, (place, _) in _SUBCOMMANDS.items() if place.startswith("columnar.roles.store_commands:")}
+    assert becoming == OWN_PROCESS, "in the shell's own process they would end the shell"
