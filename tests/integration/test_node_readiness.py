@@ -111,11 +111,17 @@ def test_a_node_without_a_leader_is_unready_after_the_time_of_an_election_and_se
     assert [ready(one) for one in led_by_one.nodes] == [(200, "ready\n")] * 3
     killed_s = time.monotonic()
     leader.kill()
-    until(lambda: ready(node)[0] == 503)
+    said: list[tuple[int, str]] = []
+
+    def says_so() -> bool:
+        said.append(ready(node))  # a busy machine may have another obstacle for a moment
+        return "there is no link with the leader at 127.0.0.1:" in said[-1][1]
+
+    until(says_so)
     assert time.monotonic() - killed_s >= LEADERLESS_S - 1.0
-    status, text = ready(node)
+    status, text = said[-1]
     assert status == 503
-    assert text.startswith("not ready: there is no link with the leader at 127.0.0.1:"), text
+    assert text.startswith("not ready: "), text
     assert text.count("\n") == 1, "one sentence"
     put(node, b"a")
     leader.begin()
