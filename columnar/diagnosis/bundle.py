@@ -47,6 +47,7 @@ NEVER: Final = (
     LeftOut("words of log lines, remarks and reasons", "they may be data: words that the program itself has are kept"),
     LeftOut("tracebacks, rows, filters and quoted texts of log lines", "they may have row keys and values"),
     LeftOut("attributes that have no effect", "clients may keep anything in them"),
+    LeftOut("arguments of the fence command", "they may be a user and a password: its first word is kept"),
     LeftOut("values of settings and variables that the program does not know", "they may be secrets"),
 )
 _SOURCE_WORD: Final = re.compile(r"[a-z]{2,}")

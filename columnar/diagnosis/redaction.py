@@ -5,7 +5,8 @@ r"""(pure) What leaves a support archive out: row keys, values, passwords, keys 
                       a table, server or the like, or if it is the encoded name of a region.  A number stays beside a
                       word that counts (``12 ms``, ``process 47``).  Everything else becomes ``~``, as does what follows
                       ``row``, ``key`` or ``filter``, and everything in quotes
-    settings          the settings that this program has, with their values; of others the name
+    settings          the settings that this program has, with their values; of others the name, of commands the
+                      first word
     attributes        those that act, with their values; of others their number
     last              a part that has a known secret all the same is left out as a whole
 
@@ -38,6 +39,8 @@ _COUNTS_AFTER: Final = frozenset(
 _LOG_HEAD: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ (?:\S+ )?[\w.]+: )(.*)", re.S)
 _SLOW: Final = ("rows", "cells", "cells_read")
 _HIDDEN_SETTINGS: Final = frozenset({"access", "password", "secret", "token", "key"})
+_COMMANDS: Final = frozenset({"fence_command"})  # of an operator, whose arguments may be a user and a password
+_PROGRAM: Final = re.compile(r"[\w./+-]+")
 
 
 class Redactor:
@@ -136,10 +139,18 @@ def redact_settings(settings: Mapping[str, Any], known: Collection[str]) -> dict
             numbers = {one for one, inner in value.items() if isinstance(inner, int | float | None)}
             found[name] = redact_settings(value, {*known, *numbers})
         elif isinstance(value, str):
-            found[name] = without_user(value)
+            found[name] = program_in(value) if name in _COMMANDS else without_user(value)
         else:
             found[name] = value
     return found
+
+
+def program_in(command: str) -> str:
+    """Return the first word of a command of the shell, if it is plainly a program's name; the rest may be secrets."""
+    first, *others = command.split(maxsplit=1) or ("",)
+    if first and not _PROGRAM.fullmatch(first):  # a variable with its value, quotes, two commands in one word
+        return LEFT_OUT
+    return f"{first} {LEFT_OUT}" if others else first
 
 
 def without_user(text: str) -> str:

@@ -78,11 +78,17 @@ def test_keys_are_hashes_that_match_within_one_archive() -> None:
 def test_settings_variables_and_attributes() -> None:
     settings = {
         "data": "/srv", "port": 9090, "unheard_of": SECRET, "pin": 4711,
-        "node": {"name": "n1", "coordination": f"etcd://u:{SECRET}@h:2379/c", "access": {"password": SECRET}},
+        "node": {
+            "name": "n1", "coordination": f"etcd://u:{SECRET}@h:2379/c", "access": {"password": SECRET},
+            "fence_command": f"fence_ipmilan -l admin -p {SECRET} -a 10.0.0.7",
+        },
     }  # fmt: skip
     kept = redact_settings(settings, KNOWN_SETTINGS)
     assert SECRET not in json.dumps(kept)
-    assert kept["node"] == {"name": "n1", "coordination": "etcd://h:2379/c", "access": "(left out)"}
+    assert kept["node"] == {
+        "name": "n1", "coordination": "etcd://h:2379/c", "access": "(left out)",
+        "fence_command": "fence_ipmilan (left out)",
+    }  # fmt: skip
     assert (kept["data"], kept["port"], kept["unheard_of"], kept["pin"]) == ("/srv", 9090, "(left out)", "(left out)")
     assert redact_settings({"node": {"limit": 5, "word": SECRET}}, {"node"}) == {
         "node": {"limit": 5, "word": "(left out)"}
@@ -95,6 +101,22 @@ def test_settings_variables_and_attributes() -> None:
         "DURABILITY": "SYNC_WAL",
         "others_left_out": 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("", ""),
+        ("/usr/sbin/fence-it", "/usr/sbin/fence-it"),
+        ("cephfs --id fence", "cephfs (left out)"),
+        (f"  fence\t-p{SECRET}", "fence (left out)"),
+        (f"PASSWORD={SECRET} fence", "(left out)"),
+        (f"fence<<<{SECRET}", "(left out)"),
+        (f"'{SECRET}' x", "(left out)"),
+    ],
+)
+def test_of_a_command_the_program_is_kept(command: str, kept: str) -> None:
+    assert redact_settings({"node": {"fence_command": command}}, KNOWN_SETTINGS) == {"node": {"fence_command": kept}}
 
 
 def test_a_part_with_a_known_secret_is_left_out_as_a_whole() -> None:
