@@ -20,7 +20,7 @@ def _client() -> click.Command:
 
 
 CLIENT: Final[Table] = own_table("client", _client)
-client_settings: Final = config_option(COLUMNAR, CLIENT)
+client_settings: Final = config_option(COLUMNAR, CLIENT, is_client=True)
 
 store_option = click.option(
     "--store", cls=Setting, envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",

@@ -27,6 +27,7 @@ from columnar.settings.configured import (
 )
 from columnar.settings.option_kinds import CommaList
 from columnar.settings.settings_file import COLUMNAR, Table
+from columnar.settings.user_folders import default_data_folder
 from columnar.shell.coordination_options import StoreSetting, with_access
 from columnar.shell.node_options import check_fence, check_memory, check_name, check_servers, check_zone
 
@@ -184,7 +185,7 @@ def standalone(
         raise click.UsageError("--servers needs a system with fork and Unix sockets; leave it out")
     _become_the_store(
         {"servers": servers} if servers > 1 else None,
-        data=data if data is not None else _default_data_folder(),
+        data=data if data is not None else default_data_folder(),
         host=host,
         port=port,
         web_port=web_port,
@@ -330,13 +331,6 @@ def _checked_origins(origins: tuple[str, ...]) -> list[str]:
 
 def _absolute(path: str) -> str:
     return os.path.abspath(path) if path else ""
-
-
-def _default_data_folder() -> str:
-    """Return the folder of a user's data on this system."""
-    import platformdirs
-
-    return platformdirs.user_data_dir("columnar", appauthor=False)
 
 
 # Settings of glibc's allocator.  Replies of scans have megabytes; by default the pages of each are returned to the

@@ -28,13 +28,16 @@ class ConfiguredCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def config_option(program: Program, *tables: Table) -> Callable[[F], F]:
-    """Return a decorator that adds ``--config``: the command takes its settings from these tables."""
+def config_option(program: Program, *tables: Table, is_client: bool = False) -> Callable[[F], F]:
+    """Return a decorator that adds ``--config``: the command takes its settings from these tables.
+
+    ``is_client``: the command needs no file of the machine that this user may not read.
+    """
 
     def read(ctx: click.Context, option: click.Parameter, given: str | None) -> None:
         if given == "":
             raise BadSettings(program.name, "--config names no file")
-        file = SettingsFile.found(program, given)
+        file = SettingsFile.found(program, given, is_client=is_client)
         ctx.meta[FILE] = None if file is None else file.path
         if file is not None:
             ctx.default_map = default_map(file, tables, ctx)

@@ -3,9 +3,12 @@
     --config FILE, or the variable PROGRAM_CONFIG     must exist
     else the user's folder of settings, then /etc     the first file that exists
 
-A program reads one file, never a second one, and none of the current directory, which may be somebody else's.  A table
-has the settings of a command.  An unknown key, a wrong type or a value out of range is an error, so that no line of
-the file is without effect: one line with file, line, table, key, what was expected and the nearest name.
+A program reads one file, never a second one, and none of the current directory, which may be somebody else's.  A
+place that this user may not look into has no file for this user; if it is the machine's, a client says so on stderr,
+and a server does not start, as it would serve with other settings than those that were written for it.
+
+A table has the settings of a command.  An unknown key, a wrong type or a value out of range is an error, so that no
+line of the file is without effect: one line with file, line, table, key, what was expected and the nearest name.
 
 ``/dev/null`` names no file, so that nothing is read.
 """
@@ -17,12 +20,14 @@ import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import click
 
 from columnar.limits import SETTINGS_FILE_BYTES
 from columnar.settings.option_kinds import Kind, is_of_kind, is_path, is_secret, key_of, kind_of
+from columnar.settings.user_folders import user_folder
 
 SYSTEM: Final = "/etc"
 _FOUND: Final = {bool: "true or false", int: "an integer", float: "a number", str: "a text", list: "a list"}
@@ -69,13 +74,26 @@ class BadSettings(click.ClickException):
         click.echo(f"{self._program}: {self.message}", err=True)
 
 
+class NotPermitted(BadSettings):
+    """This user may not read the file, or look for it."""
+
+
+@cache
+def _note_once(line: str) -> None:
+    """Write the line to stderr, once in this process: a shell reads the settings for each of its commands."""
+    click.echo(line, err=True)
+
+
 def places(program: Program) -> list[str]:
     """Return the paths at which a file is looked for if none is named."""
-    import platformdirs  # 3 ms that a named file does not need
-
-    own = os.path.join(platformdirs.user_config_dir(program.name, appauthor=False), program.file_name)
-    found = [own, os.path.join(SYSTEM, program.name, program.file_name)]
+    own = os.path.join(user_folder("user_config_dir", program.name) or "", program.file_name)
+    found = [own, place_of_machine(program)]
     return [path for path in found if os.path.isabs(path)]  # a user without a home would have a relative one
+
+
+def place_of_machine(program: Program) -> str:
+    """Return the path of the file that all users of the machine share."""
+    return os.path.join(SYSTEM, program.name, program.file_name)
 
 
 class SettingsFile:
@@ -89,8 +107,11 @@ class SettingsFile:
         self._mode = mode
 
     @classmethod
-    def found(cls, program: Program, named: str | None) -> SettingsFile | None:
-        """Read the file that ``named`` or its place names; None if there is none.  Raises BadSettings.  Blocks."""
+    def found(cls, program: Program, named: str | None, *, is_client: bool = False) -> SettingsFile | None:
+        """Read the file that ``named`` or its place names; None if there is none.  Raises BadSettings.  Blocks.
+
+        ``is_client``: a file of the machine that this user may not read is a line on stderr, and no error.
+        """
         if named == os.devnull:
             return None
         if named is not None:
@@ -99,7 +120,14 @@ class SettingsFile:
                 raise BadSettings(program.name, f"{named}: there is no such file ({CONFIG_SAYS % program.variable})")
             return file
         for path in places(program):
-            file = cls._read(program, path)
+            try:
+                file = cls._read(program, path)
+            except NotPermitted as error:
+                if path == place_of_machine(program):
+                    if not is_client:
+                        raise
+                    _note_once(f"{program.name}: {error.message}; its settings are left out")
+                continue
             if file is not None:
                 return file
         return None
@@ -115,7 +143,8 @@ class SettingsFile:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise BadSettings(program.name, f"{path}: the settings cannot be read: {error.strerror}") from error
+            refusal = NotPermitted if isinstance(error, PermissionError) else BadSettings
+            raise refusal(program.name, f"{path}: the settings cannot be read: {error.strerror}") from error
         if len(data) > SETTINGS_FILE_BYTES:
             raise BadSettings(program.name, f"{path} has more than {SETTINGS_FILE_BYTES} bytes")
         try:

@@ -14,6 +14,7 @@ from columnar.client.tls_options import tls_options
 from columnar.diagnosis.diagnosis import Subject, diagnose, gather
 from columnar.diagnosis.facts import Role
 from columnar.diagnosis.findings import Finding, Level, count_problems
+from columnar.settings.user_folders import default_data_folder
 from columnar.shell.connecting import Misused, output_of
 from columnar.shell.node_options import check_memory
 from columnar.shell.shell_output import Output
@@ -58,16 +59,11 @@ def with_subject(command: Any) -> Any:
             raise Misused("--tls-cert and --tls-key belong together")
         source = click.get_current_context().get_parameter_source("store")
         is_wanted = source is not click.core.ParameterSource.DEFAULT
-        subject = Subject(data, _default_data(), store, is_wanted, tls, settings, role, before_start)
+        default_data = default_data_folder() if data is None else data
+        subject = Subject(data, default_data, store, is_wanted, tls, settings, role, before_start)
         return command(subject, output_of(as_json), **more)
 
     return named
-
-
-def _default_data() -> str:
-    import platformdirs
-
-    return platformdirs.user_data_dir("columnar", appauthor=False)
 
 
 @click.command()

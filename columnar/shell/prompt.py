@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import click
-import platformdirs
 from click.shell_completion import CompletionItem, ShellComplete
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -34,6 +33,7 @@ from prompt_toolkit.output import Output
 
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_HISTORY_BYTES
+from columnar.settings.user_folders import user_folder
 from columnar.shell.completion import completing
 from columnar.shell.hbase_words import VERBS
 from columnar.shell.lines import Statement, Unfinished, before_cursor, quoted, statements_of
@@ -135,8 +135,12 @@ def _say(text: str) -> None:
 
 
 def _history() -> History:
+    folder = user_folder("user_state_dir", "columnar")
+    if folder is None:
+        click.echo("this session's history is not kept: this user has no home folder", err=True)
+        return InMemoryHistory()
     try:
-        return opened(platformdirs.user_state_dir("columnar", appauthor=False))
+        return opened(folder)
     except OSError as error:
         click.echo(f"this session's history is not kept: {error.strerror}: {error.filename}", err=True)
         return InMemoryHistory()

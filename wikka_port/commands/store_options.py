@@ -33,7 +33,7 @@ errors: Final = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of ``store_address`` and ``--config``; the command has the settings of clients."""
-    return config_option(WIKKA, CLIENT)(store_address(command))
+    return config_option(WIKKA, CLIENT, is_client=True)(store_address(command))
 
 
 def store_address(command: Callable[..., Any]) -> Callable[..., Any]:

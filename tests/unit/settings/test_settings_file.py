@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 import pytest
@@ -21,6 +23,7 @@ from columnar.settings.configured import config_option, own_table
 from columnar.settings.option_kinds import key_of
 from columnar.settings.settings_file import COLUMNAR, BadSettings, SettingsFile, line_of, places
 from columnar.settings.template import written
+from wikka_port.cli import main as wikka
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +142,83 @@ def test_a_file_that_cannot_be_used_is_one_line_and_status_2(text: str, said: st
 def test_a_file_that_cannot_be_read_is_no_missing_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings_file, "places", lambda _program: [str(tmp_path)])
     assert refused("tables") == f"columnar: {tmp_path}: the settings cannot be read: Is a directory"
+
+
+def not_permitted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *paths: str) -> None:
+    """Have each of these places refuse this user, whoever runs the tests; another one has a file."""
+
+    def opened(path: str, mode: str) -> IO[bytes]:
+        if path in paths:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        if path == str(tmp_path / "own"):
+            raise FileNotFoundError
+        return open(path, "rb")
+
+    settings_file._note_once.cache_clear()
+    monkeypatch.setattr(settings_file, "open", opened, raising=False)
+    monkeypatch.setattr(settings_file, "SYSTEM", str(tmp_path))
+    monkeypatch.setattr(settings_file, "user_folder", lambda *_: str(tmp_path / "own"))
+    monkeypatch.setattr(settings_file, "places", places)
+    (tmp_path / "columnar").mkdir()
+    (tmp_path / "columnar/columnar.toml").write_text("[standalone]\nport = 7\n[client]\nstore = 'h:7'\n")
+
+
+def test_a_users_folder_that_this_user_may_not_read_has_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    not_permitted(monkeypatch, tmp_path, str(tmp_path / "own/columnar.toml"))
+    assert shown("standalone")["standalone"]["port"]["value"] == 7, "the next place is read"
+    done = CliRunner().invoke(main, ["config", "show", "client"])
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_clients_go_on_without_a_file_of_the_machine_and_servers_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "columnar/columnar.toml")
+    not_permitted(monkeypatch, tmp_path, place)
+    said = f"columnar: {place}: the settings cannot be read: Permission denied"
+    runner = CliRunner()
+    done = runner.invoke(main, ["config", "show", "client"])
+    assert (done.exit_code, done.stderr) == (0, f"{said}; its settings are left out\n")
+    assert runner.invoke(main, ["config", "show", "client"]).stderr == "", "once in a process"
+    for command in ("standalone", "node"):
+        assert refused("config", "check", command) == said
+        assert refused(command) == said
+    assert refused("tables", "--config", place) == said, "a named one is never left out"
+    monkeypatch.setenv("COLUMNAR_CONFIG", place)
+    assert refused("tables") == said
+
+
+def test_the_wikis_file_that_cannot_be_read_is_left_out_by_its_clients_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(tmp_path / "wikka/wikka.toml")
+    monkeypatch.delenv("WIKKA_CONFIG", raising=False)
+    not_permitted(monkeypatch, tmp_path, place)
+    said = f"wikka: {place}: the settings cannot be read: Permission denied"
+    done = CliRunner().invoke(wikka, ["config", "show", "client"])
+    assert (done.exit_code, done.stderr) == (0, f"{said}; its settings are left out\n")
+    done = CliRunner().invoke(wikka, ["config", "show", "wiki"])
+    assert (done.exit_code, done.stderr) == (2, f"{said}\n")
+
+
+def test_a_user_without_a_home_has_the_machines_file_and_must_name_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home(*_: object, **__: object) -> str:
+        raise RuntimeError("could not determine the home directory")
+
+    for name in ("user_config_dir", "user_data_dir"):
+        monkeypatch.setattr(f"platformdirs.{name}", no_home)
+    monkeypatch.setattr(settings_file, "places", places)
+    assert places(COLUMNAR) == ["/etc/columnar/columnar.toml"]
+    monkeypatch.setenv("COLUMNAR_CONFIG", os.devnull)
+    for words in (["config", "check", "standalone"], ["doctor", "--before-start"]):
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 2
+        assert "Error: this user has no home folder for the data; name a folder with --data" in done.stderr
+    assert CliRunner().invoke(main, ["config", "check", "standalone", "--", "--data", str(tmp_path)]).exit_code == 0
 
 
 def test_lines_of_settings_are_found_by_their_table() -> None:
