@@ -194,22 +194,34 @@ class _Parent:
 
     def _start_or_stop(self, place: int) -> None:
         """Start a worker; if it cannot start, stop all."""
-        if self._stops == 0 and not self._start(place) and self._stops == 0:
+        if self._stops:
+            return
+        try:
+            is_started = self._start(place)
+        except OSError as error:
+            log.error("the system has no process for worker %d: %s", place, error)
+            is_started = False
+        if not is_started and self._stops == 0:
             self._status = FAILED
             self._stop(signal.SIGTERM)
 
     def _start(self, place: int) -> bool:
-        """Fork a worker and wait until it listens.  Returns False if it ended instead."""
+        """Fork a worker and wait until it listens.  Returns False if it ended instead; raises OSError without one."""
         reading, writing = os.pipe()
         parent = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child must not act as its parent, even for a moment
-        process = os.fork()
-        if process == 0:
+        try:
+            process = os.fork()
+            if process == 0:
+                os.close(reading)
+                self._be_worker(self._sockets[place % len(self._sockets)], parent, writing)
+            self._workers[process] = place
+        except OSError:
             os.close(reading)
-            self._be_worker(self._sockets[place % len(self._sockets)], parent, writing)
-        os.close(writing)
-        self._workers[process] = place
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            raise
+        finally:
+            os.close(writing)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         is_ready = os.read(reading, 1) != b""  # a worker that crashed writes nothing
         os.close(reading)
         if not is_ready:
@@ -277,10 +289,14 @@ class _Parent:
         for process, place in list(self._workers.items()):
             if self._stops or process in self._leaving:
                 continue
-            if not self._start(place):
+            try:
+                why = "" if self._start(place) else "it ended instead"
+            except OSError as error:
+                why = str(error)
+            if why:
                 self._config = before
                 self._settings.revert()
-                log.error("a worker cannot start with the new settings: workers keep the earlier ones")
+                log.error("a worker cannot start with the new settings: workers keep the earlier ones (%s)", why)
                 return
             self._leaving.add(process)
             with contextlib.suppress(ProcessLookupError):

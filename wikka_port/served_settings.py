@@ -45,8 +45,9 @@ class ServedSettings:
         """
         try:
             found = self._read()
-        except (UnusableSettings, OSError) as error:
-            _log.error("no setting is changed, for the settings cannot be read: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever a file leads to: the wiki that serves must go on
+            kind = "" if isinstance(error, UnusableSettings | OSError) else f"{type(error).__name__}: "
+            _log.error("no setting is changed, for the settings cannot be read: %s%s", kind, error)
             return None
         before = self._reading.values
         changes = Changes.between(before, found.values, found.values.keys() - RESTART)

@@ -96,7 +96,7 @@ def _mail(taken: dict[str, Any]) -> MailConfig | None:
         raise click.UsageError("--smtp needs --mail-from: the address that the mails come from")
     password = ""
     if taken["smtp_password_file"]:
-        password = Path(taken["smtp_password_file"]).read_text(encoding="utf-8").split("\n", 1)[0]
+        password = _password_in(taken["smtp_password_file"])
     return MailConfig(
         host=host.strip("[]"),
         port=int(port),
@@ -105,6 +105,13 @@ def _mail(taken: dict[str, Any]) -> MailConfig | None:
         password=password,
         sender=taken["mail_from"],
     )
+
+
+def _password_in(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").split("\n", 1)[0]
+    except UnicodeDecodeError:
+        raise click.UsageError(f"--smtp-password-file {path} is no text in UTF-8") from None
 
 
 def accounts_of(wiki: Wiki) -> Accounts:

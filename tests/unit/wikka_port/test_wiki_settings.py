@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -114,13 +117,67 @@ def test_what_workers_need_is_kept_from_what_their_parent_has() -> None:
     assert served.read_again(in_force) is None, "nothing has changed since"
 
 
-def test_a_file_that_cannot_be_read_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UnusableSettings("/file:3: [wiki] x: there is no such setting"), ": /file:3: [wiki] x"),
+        (PermissionError(13, "Permission denied", "/file"), "Permission denied: '/file'"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "UnicodeDecodeError: 'utf-8' codec"),
+        (click.Abort(), "Abort: "),
+    ],
+)
+def test_a_file_that_cannot_be_read_changes_nothing(
+    error: Exception, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     def read() -> Reading:
-        raise UnusableSettings("/file:3: [wiki] x: there is no such setting")
+        raise error
 
     assert ServedSettings("/file", reading("First"), read).read_again(WikiConfig()) is None
     (record,) = caplog.records
-    assert (record.levelname, "/file:3: [wiki] x" in record.getMessage()) == ("ERROR", True)
+    assert (record.levelname, said in record.getMessage()) == ("ERROR", True)
+
+
+def test_a_password_that_is_no_text_is_named_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_bytes(b"\xff\xfe")
+    words = ["--smtp", "h:25", "--mail-from", "a@b", "--public-url", "https://w", "--smtp-password-file"]
+    done = CliRunner().invoke(main, ["serve", *words, str(tmp_path / "password")])
+    assert (done.exit_code, f"--smtp-password-file {tmp_path / 'password'} is no text" in done.stderr) == (2, True)
+
+
+def no_process() -> int:
+    raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def test_a_machine_without_a_free_process_keeps_the_wiki_and_its_settings(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
+    first = WikiConfig(site_name="First")
+    parent = _Parent(first, [], lambda _address: None, EditBuckets.opened(1), served)
+    parent._workers = {5_000_001: 0}
+    pipes: list[int] = []
+    monkeypatch.setattr(os, "pipe", lambda made=os.pipe: pipes.extend(made()) or tuple(pipes))
+    monkeypatch.setattr(os, "fork", no_process)
+    parent._change_settings()
+    assert (parent._config, parent._workers, parent._leaving) == (first, {5_000_001: 0}, set())
+    (said,) = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert "Resource temporarily unavailable" in said
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {signal.SIGTERM, signal.SIGINT}, "it still hears them"
+    for end in pipes:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(end)
+
+
+def test_a_start_without_a_free_process_ends_with_a_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    parent = _Parent(WikiConfig(), [], lambda _address: None, EditBuckets.opened(1))
+    stopped: list[int] = []
+    monkeypatch.setattr(os, "fork", no_process)
+    monkeypatch.setattr(_Parent, "_stop", lambda _parent, how: stopped.append(how))
+    parent._start_or_stop(0)
+    assert (parent._status, stopped) == (1, [signal.SIGTERM])
+    assert "no process for worker 0: " in caplog.text
 
 
 def test_settings_with_which_no_worker_starts_are_tried_again_at_the_next_signal(
