@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from columnar import limits
 from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
-from columnar.memory_plan import QUARTER, MemoryPlan, planned
+from columnar.memory_plan import ALONE, QUARTER, MemoryPlan, planned
 from columnar.runtime.memory_limit import memory_limit
 
 _TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
@@ -22,10 +22,10 @@ class MemorySettings:
     size_bytes: int = 0  # of all processes of the store on this machine; 0: as the machine allows
     open_regions: int = limits.OPEN_REGIONS  # fewer if the memory or the system's descriptors are for fewer
 
-    def plan(self, servers: int = 1, *, has_triggers: bool = False) -> MemoryPlan:
-        """Return the bounds of each of ``servers`` servers.  Raises HostError if ``size_bytes`` is too little."""
+    def plan(self, servers: int = ALONE, *, has_triggers: bool = False) -> MemoryPlan:
+        """Return the bounds of each server of a node, or of a process ALONE.  Raises HostError if it is too little."""
         size = self.size_bytes or memory_limit().size_bytes // QUARTER
-        return planned(size, max(1, servers), has_triggers=has_triggers, is_ordered=self.size_bytes > 0)
+        return planned(size, servers, has_triggers=has_triggers, is_ordered=self.size_bytes > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class StandaloneConfig:
     allow_origins: tuple[str, ...] = ()  # of web pages that may use the ports by HTTP, without restrictions
     tls_client_ca: str = ""  # authority that must have signed clients' certificates; "": clients need none
 
-    def memory_plan(self, servers: int = 1) -> MemoryPlan:
-        """Return the bounds of each of ``servers`` servers.  Raises HostError if the memory is too little."""
+    def memory_plan(self, servers: int = ALONE) -> MemoryPlan:
+        """Return the bounds of each server of a node, or of a process ALONE.  Raises HostError if it is too little."""
         return self.memory.plan(servers, has_triggers=bool(self.trigger_modules))
 
     @classmethod

@@ -1,6 +1,6 @@
 """(pure) How a store's memory is split: among its processes, and in each server among what it keeps.
 
-    a store's memory := NODE_BYTES, if it has several servers, and for each server its share
+    a store's memory := one share, or of a node NODE_BYTES and a share for each of its servers
     a server's share := PROCESS_BYTES, WORKER_BYTES if it runs triggers, and the parts of ``SPLIT``
 
 Each part but the last gets its percentage of the share, at least ``least`` and at most ``most``; the block cache gets
@@ -118,17 +118,18 @@ SPLIT: Final = {  # by field of MemoryPlan; the block cache has the rest
     "regions": Part(10, 16 * MIB, OPEN_REGIONS * REGION_BYTES),
 }
 CACHES: Final = ("block_cache", "in_memory_cache", "changes")  # which lose nothing when a process ends
-PEERS: Final = {  # of one of several servers, in addition
+ALONE: Final = 0  # in the place of a number of servers: one process, which is no node and has no peers
+PEERS: Final = {  # of a server of a node, in addition
     "peer_calls": Part(8, 24 * MIB, PEER_SERVING_BYTES),
     "peer_replies": Part(4, 12 * MIB, PEER_REPLY_BYTES),
 }
 
 
-def ordinary(servers: int = 1) -> MemoryPlan:
-    """Return the bounds of one of ``servers`` servers of a store whose memory nobody has planned."""
+def ordinary(servers: int = ALONE) -> MemoryPlan:
+    """Return the bounds of one of a node's ``servers`` servers, in a store whose memory nobody has planned."""
 
     def shared(whole: int) -> int:
-        return whole if servers == 1 else max(SHARE_BYTES, whole // servers)
+        return whole if servers <= 1 else max(SHARE_BYTES, whole // servers)
 
     return MemoryPlan(
         block_cache=shared(CACHE_BYTES),
@@ -145,8 +146,16 @@ def ordinary(servers: int = 1) -> MemoryPlan:
     )
 
 
-def planned(memory_bytes: int, servers: int = 1, *, has_triggers: bool = False, is_ordered: bool = True) -> MemoryPlan:
-    """Return the bounds of one of the servers of a store that has ``memory_bytes``; 0 if that is not known.
+# Of a process that has the catalogue alone: its rows are few, and the node's memory is for its servers.
+CATALOGUE: Final = replace(
+    ordinary(), block_cache=16 * MIB, in_memory_cache=8 * MIB, write_buffers=16 * MIB
+)  # fmt: skip
+
+
+def planned(
+    memory_bytes: int, servers: int = ALONE, *, has_triggers: bool = False, is_ordered: bool = True
+) -> MemoryPlan:
+    """Return the bounds of each server of a node, or of a process ALONE, with ``memory_bytes``; 0: that is not known.
 
     ``is_ordered``: an operator gave the number; else only the caches may be larger than in ``ordinary``.  Raises
     HostError if an ordered number is too small.
@@ -156,7 +165,7 @@ def planned(memory_bytes: int, servers: int = 1, *, has_triggers: bool = False, 
         usual = ordinary(servers)
         return usual if memory_bytes < least else _with_caches(usual, _split(memory_bytes, servers, has_triggers))
     if memory_bytes < least:
-        of = "one process" if servers == 1 else f"{servers} servers"
+        of = "one process" if servers == ALONE else f"a node with {servers} servers"
         trigger = " with triggers" if has_triggers else ""
         raise HostError(
             f"--memory {readable_bytes(memory_bytes)} is too little for {of}{trigger}: at least "
@@ -165,12 +174,16 @@ def planned(memory_bytes: int, servers: int = 1, *, has_triggers: bool = False, 
     return _split(memory_bytes, servers, has_triggers)
 
 
-def least_bytes(servers: int = 1, *, has_triggers: bool = False) -> int:
+def least_bytes(servers: int = ALONE, *, has_triggers: bool = False) -> int:
     """Return the least memory with which a store can be planned, in whole MiB."""
     share = MIB
     while _rest(share, servers) < LEAST_CACHE_BYTES:
         share += MIB
-    return (share + _fixed(has_triggers)) * servers + (NODE_BYTES if servers > 1 else 0)
+    return (share + _fixed(has_triggers)) * max(1, servers) + _of_node(servers)
+
+
+def _of_node(servers: int) -> int:
+    return 0 if servers == ALONE else NODE_BYTES
 
 
 def _fixed(has_triggers: bool) -> int:
@@ -178,7 +191,7 @@ def _fixed(has_triggers: bool) -> int:
 
 
 def _parts(share: int, servers: int) -> dict[str, int]:
-    wanted = {**SPLIT, **(PEERS if servers > 1 else {})}
+    wanted = {**SPLIT, **({} if servers == ALONE else PEERS)}
     return {name: part.bound_of(share) for name, part in wanted.items()}
 
 
@@ -187,8 +200,7 @@ def _rest(share: int, servers: int) -> int:
 
 
 def _split(memory_bytes: int, servers: int, has_triggers: bool) -> MemoryPlan:
-    of_servers = memory_bytes - (NODE_BYTES if servers > 1 else 0)
-    share = of_servers // servers - _fixed(has_triggers)
+    share = (memory_bytes - _of_node(servers)) // max(1, servers) - _fixed(has_triggers)
     parts = {"peer_calls": 0, "peer_replies": 0, **_parts(share, servers)}
     return MemoryPlan(block_cache=_rest(share, servers), **parts)
 
@@ -227,7 +239,7 @@ def parse_bytes(text: str) -> int:
         count = float(number)
     except ValueError:
         count = -1.0
-    if unit is None or not 0 < count * unit < 1 << 60:
+    if unit is None or not 1 <= count * unit < 1 << 60:
         raise ValueError(f"{text!r} is no amount of memory; write for example 512MiB or 2GiB")
     return int(count * unit)
 

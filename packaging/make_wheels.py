@@ -5,8 +5,8 @@
 The interpreters are those of ``SUPPORTED`` that this machine has: on PATH, of pyenv, or named with ``--python``.  Each
 wheel is made from the source distribution, so nothing of the checkout's state is in it, and is tried: it is installed
 into a new environment by wheels alone, and a store in it, started without any compiler on PATH, keeps a row.  A wheel
-without compiled modules, or that fails its trial, ends the command with status 1.  auditwheel says for which releases
-of the C library the wheel is; without it (it has no form for other systems) the tag stays that of this machine.
+without compiled modules, or that fails its trial, ends the command with status 1.  On Linux auditwheel (uv brings it)
+says for which releases of the C library the wheel is.
 
 Takes some 90 s of two cores for each interpreter.
 """
@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -81,7 +82,7 @@ def version_of(python: Path) -> str:
     """Return the version of a CPython, as ``3.12``; an empty text for another program."""
     try:
         said = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=False, timeout=TRIAL_S)
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return ""
     implementation, _, version = said.stdout.strip().partition(" ")
     return version if implementation == "CPython" else ""
@@ -144,7 +145,10 @@ def try_wheel(python: Path, wheel: Path, folder: Path) -> None:
     )
     try:
         assert store.stdout is not None
+        ends = threading.Timer(TRIAL_S, store.kill)  # its line ends then
+        ends.start()
         ready = store.stdout.readline()
+        ends.cancel()
         if not ready.startswith("columnar ready"):
             raise CannotMake(f"{wheel.name}: the store does not start: {store.communicate()[1].strip()[-500:]}")
         address = ready.split("store=")[1].split()[0]

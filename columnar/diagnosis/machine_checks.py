@@ -19,7 +19,7 @@ from columnar.limits import (
     SERVER_INPUT_BYTES,
     SERVER_OUTPUT_BYTES,
 )
-from columnar.memory_plan import least_bytes
+from columnar.memory_plan import ALONE, least_bytes
 from columnar.storage.descriptors import FOR_OTHERS, PER_STORE
 
 LITTLE_BYTES: Final = 256 * MIB  # a store with some tables and without load takes some 100
@@ -107,7 +107,7 @@ def check_memory(memory: Memory, open_regions: int, servers: int) -> Iterator[Fi
 
 def _ordered(ordered_bytes: int, bound_bytes: int, servers: int) -> Iterator[Finding]:
     """Yield whether ``--memory`` is enough, and not more than there is."""
-    least = least_bytes(servers)
+    least = least_bytes(servers if servers > 1 else ALONE)
     if 0 < ordered_bytes < least:
         yield Finding(
             "problem",

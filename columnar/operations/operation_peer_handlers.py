@@ -46,6 +46,7 @@ class OperationPeerHandlers:
     ) -> None:
         """``now_s`` is the clock of the quotas; ``reply_bytes`` bounds the memory of all unfinished answers."""
         reply_memory = ReplyMemoryBudget(reply_bytes, STEP_BYTES, server.reply_memory.loop_budget)
+        self.reply_memory = reply_memory
         self._access = TableAccess(server, now_s, reply_memory)
         self._reads = RowReads(self._access)
         self._writes = RowWrites(self._access)

@@ -12,6 +12,7 @@ import click
 from columnar.client.store_options import CLIENT, client
 from columnar.config import LIVE, StandaloneConfig
 from columnar.errors import HostError
+from columnar.memory_plan import ALONE
 from columnar.roles.store_commands import NODE, STANDALONE, TAKES, node, standalone
 from columnar.settings.commands import PASSES_ON, Described, config_group
 from columnar.settings.configured import FILE
@@ -62,7 +63,8 @@ def _check_start(settings: Mapping[str, Any]) -> None:
 
     config = StandaloneConfig.of_settings({key: settings[key] for key in settings.keys() - _OF_PROCESS})
     try:
-        config.memory_plan((settings.get("node") or {"servers": 1})["servers"])
+        node = settings.get("node")
+        config.memory_plan(max(1, node["servers"]) if node else ALONE)
         read_tls(config)
     except HostError as error:
         raise BadSettings(COLUMNAR.name, error.text) from error

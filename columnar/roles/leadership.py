@@ -29,6 +29,7 @@ from columnar.coordination.lease_gate import LeaseGate
 from columnar.coordination.maintenance_lock import MaintenanceLock
 from columnar.coordination.node_record import MOUNTS, NODES, LeaderRecord, NodeRecord
 from columnar.errors import ColumnarError, HostError, OutcomeUnknown
+from columnar.memory_plan import CATALOGUE
 from columnar.model.owner import Incarnation
 from columnar.roles.fence_commands import StorageFence
 from columnar.roles.leading_node import LeaderTerms, LeadingNode
@@ -163,7 +164,7 @@ class Leadership:
         parts, coordination, term = self._parts, self._coordination, self._term
         number = await asyncio.to_thread(coordination.next_number)
         async with AsyncExitStack() as undo:
-            stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine(), self._cluster_ms)
+            stores = LeaderStores(parts.folder, self.own.name, number, RocksEngine.planned(CATALOGUE), self._cluster_ms)
             undo.callback(term.note_delay, "")
             taking = asyncio.ensure_future(self._take_catalogue_over(stores, epoch))
             undo.push_async_callback(_abandon, taking)

@@ -25,6 +25,7 @@ from columnar.coordination.server_page import ServerPages
 from columnar.coordination.socket_folder import ListeningPath, SocketFolder
 from columnar.errors import HostError
 from columnar.master.placement_records import ServerState
+from columnar.memory_plan import CATALOGUE
 from columnar.model.node_messages import FollowLeader, LiveSettings
 from columnar.model.owner import Incarnation
 from columnar.roles.cluster_nodes import OwnNode
@@ -217,7 +218,7 @@ class SoleMembership:
     async def start(self) -> None:
         parts = self._parts
         parts.lease_page.write_endless()
-        self._stores = ProcessStores(parts.folder, RocksEngine())
+        self._stores = ProcessStores(parts.folder, RocksEngine.planned(CATALOGUE))
         self._stores.open()
         self._undo.callback(self._stores.close)
         catalogue = CatalogueTerms(parts.watched_folder.until_it_answers)

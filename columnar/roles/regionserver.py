@@ -243,6 +243,10 @@ class ClusterServer:
             self.serving.operations,
         )
         self.peer_server.register(handlers.answers)
+        peer_server, peer_replies = self.peer_server, handlers.reply_memory
+        self.serving.report_peers(
+            lambda: {"peer_calls": peer_server.serving_bytes, "peer_replies": peer_replies.total_bytes}
+        )
         connect(operations, self.owners)
         self.serving.trigger_manager.system.access.others = operations.access.others
         self._connect_peer_triggers()

@@ -75,6 +75,7 @@ class Serving:
             self.server, LogBounds(config.log_records, config.log_bytes), memory.tails_bytes, memory.at_hand_bytes
         )
         self._followers = hub.listener
+        self._peer_bytes: Callable[[], Mapping[str, int]] = dict  # of calls of other servers, if there are any
         self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
         self.trigger_manager.governor.gate = gate
         self.server.listener = hub.listener
@@ -159,6 +160,10 @@ class Serving:
     def memory_plan(self) -> MemoryPlan:
         return self._stores.engine.plan
 
+    def report_peers(self, peer_bytes: Callable[[], Mapping[str, int]]) -> None:
+        """Take the function that returns the bytes of other servers' calls, by name of their part of the plan."""
+        self._peer_bytes = peer_bytes
+
     def memory_parts(self, port_bytes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
         """Return what is in use of each part of the memory plan, and its bound, in the plan's order."""
         used = {
@@ -168,6 +173,7 @@ class Serving:
             "scanners": self.scanners.size_bytes,
             "changes": self._followers.changes_bytes,
             "regions": self.server.open_count() * REGION_BYTES,
+            **self._peer_bytes(),
         }
         bounds = self.memory_plan.bounds
         return tuple([MemoryPart(name, used[name], most) for name, most in bounds.items() if name in used])

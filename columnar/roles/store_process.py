@@ -33,7 +33,7 @@ from columnar import version
 from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.service_access import PASSWORD, ServiceAccess
 from columnar.errors import ColumnarError, HostError
-from columnar.memory_plan import readable_bytes
+from columnar.memory_plan import ALONE, readable_bytes
 from columnar.roles.settings_reload import SettingsReload, SettingsSource, reload_of
 from columnar.runtime.background_compiling import BackgroundCompiling
 from columnar.runtime.child_processes import stops_once
@@ -72,12 +72,9 @@ def run(
     come from; None: there is nothing to read again.  ``health_port``: -1 for none.
     """
     log_to_stderr(log_level)
-    build = version.at_start().text
-    _log.info("version %s, build %s, Python %s, process %d", version.VERSION, build, version.PYTHON, os.getpid())
     raise_limit()
     switch_quickly()
     try:
-        _log.info("%s", memory_line(config, max(1, node.servers) if node is not None else 1))
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, node, partial(reload_of, source, config, log_level, node), health_port))
     except ColumnarError as error:
@@ -103,8 +100,12 @@ async def _serve(
 ) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
-    warn_of_the_open(config)
+    memory = memory_line(config, max(1, node.servers) if node is not None else ALONE)
     store = _locked(config, node)
+    build = version.at_start().text  # logged only now: a start that is refused has one line
+    _log.info("version %s, build %s, Python %s, process %d", version.VERSION, build, version.PYTHON, os.getpid())
+    _log.info("%s", memory)
+    warn_of_the_open(config)
     compiling = BackgroundCompiling()
     bound = bind(config.host, config.web_port) if config.web_port >= 0 else None
     probed = bind(config.host, health_port, HEALTH) if health_port >= 0 else None
@@ -162,7 +163,7 @@ def memory_line(config: StandaloneConfig, servers: int) -> str:
     if config.memory.size_bytes > limit.size_bytes > 0:
         of += ", WHICH IS LESS: the system may end the store"
     said = f"--memory {readable_bytes(config.memory.size_bytes)}" if config.memory.size_bytes else "no --memory"
-    each = "" if servers == 1 else f" for each of {servers} servers"
+    each = "" if servers <= 1 else f" for each of {servers} servers"
     caches, buffers = readable_bytes(plan.block_cache), readable_bytes(plan.write_buffers)
     return (
         f"memory: {said}, {of}; block cache {caches}, write buffers {buffers}, {plan.open_regions} open regions{each}"

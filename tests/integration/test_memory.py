@@ -74,7 +74,7 @@ def test_the_largest_cell_fits_and_a_request_beyond_the_bound_is_refused(tmp_pat
     ("flags", "said"),
     [
         (["--memory", "100MiB"], "--memory 100MiB is too little for one process: at least"),
-        (["--memory", "500MiB", "--servers", "3"], "--memory 500MiB is too little for 3 servers: at least"),
+        (["--memory", "500MiB", "--servers", "3"], "--memory 500MiB is too little for a node with 3 servers: at least"),
         (["--memory", "2 GiBs"], "write for example 512MiB or 2GiB"),
     ],
 )
@@ -94,6 +94,7 @@ def test_servers_share_it_and_the_status_has_their_sum(tmp_path: Path) -> None:
         parts = {name: part.limitBytes for name, part in parts_of(connection).items()}
         assert parts["block_cache"] == 2 * plan.block_cache
         assert parts["requests"] == 2 * plan.requests
+        assert parts["peer_calls"] == 2 * plan.peer_calls > 0
         connection.close()
         with urllib.request.urlopen(f"{cluster.web}metrics") as page:
             text = page.read().decode()

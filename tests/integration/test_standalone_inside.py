@@ -60,7 +60,7 @@ def test_a_catalogue_that_cannot_be_synced_is_mended_when_it_can(
     monkeypatch.setattr(meta_region, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
-        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        patch.setattr(standalone.RocksEngine, "planned", lambda _plan: engine)
         with StoreThread(tmp_path) as store:
             connection = store.connection()
             connection.create_table("t", {"f": {}})
@@ -103,7 +103,7 @@ def test_a_region_whose_split_is_of_unknown_outcome_serves_again(
             engine.gate.fail()
 
     with monkeypatch.context() as patch:
-        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        patch.setattr(standalone.RocksEngine, "planned", lambda _plan: engine)
         with StoreThread(tmp_path) as store:
             connection = store.connection()
             connection.create_table("t", {"f": {}})
@@ -140,7 +140,7 @@ def test_a_table_that_may_have_lost_its_rows_takes_nothing_that_could_be_lost_wi
     monkeypatch.setattr(meta_region, "RETRY_S", 0.05)
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
-        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        patch.setattr(standalone.RocksEngine, "planned", lambda _plan: engine)
         with StoreThread(tmp_path) as store:
             connection = store.connection()
             connection.create_table("t", {"f": {}, "g": {}})
@@ -170,7 +170,7 @@ def test_a_table_that_may_have_lost_its_rows_takes_nothing_that_could_be_lost_wi
 def test_a_store_stops_while_its_catalogue_cannot_be_mended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = HeldEngine(RocksEngine())
     with monkeypatch.context() as patch:
-        patch.setattr(standalone, "RocksEngine", lambda: engine)
+        patch.setattr(standalone.RocksEngine, "planned", lambda _plan: engine)
         with StoreThread(tmp_path) as store:
             connection = store.connection()
             engine.gate.fail()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from columnar.errors import HostError
+from columnar.memory_plan import ordinary
 from columnar.storage.api import Engine, SpaceOptions, Store
 from columnar.storage.dead_logs import DeadLogs
 from columnar.storage.ownership import Ownership
@@ -65,6 +66,10 @@ class HeldEngine:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.gate = Gate()
+        self.plan = ordinary()
+
+    def used_bytes(self) -> dict[str, int]:
+        return {}
 
     def open_store(
         self,
