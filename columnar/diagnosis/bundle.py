@@ -37,6 +37,10 @@ PLAIN_VARIABLES: Final = frozenset(
     """COLUMNAR_COMPILED COLUMNAR_STORE COLUMNAR_ZONE COLUMNAR_TLS COLUMNAR_TLS_CA LANG LC_ALL TZ PYTHONMALLOC
     MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_TRIM_THRESHOLD_""".split()  # noqa: SIM905
 )
+PATH_VARIABLES: Final = frozenset(
+    """COLUMNAR_TLS_KEY COLUMNAR_TLS_CLIENT_KEY COLUMNAR_COORDINATION_KEY COLUMNAR_COORDINATION_PASSWORD_FILE
+    WIKKA_SMTP_PASSWORD_FILE WIKKA_SECRET_FILE""".split()  # noqa: SIM905
+)  # their files have secrets; their values, which parts may name, are none
 KNOWN_SETTINGS: Final = frozenset(
     {one.name for kind in (StandaloneConfig, NodeConfig) for one in fields(kind)} | {"node", "log_level", "health_port"}
 )
@@ -113,15 +117,17 @@ def _keys(answers: StoreAnswers) -> Iterable[bytes]:
 
 def known_secrets(facts: Facts, settings: Mapping[str, Any], variables: Mapping[str, str]) -> list[bytes]:
     """Return secrets that this user can read: no part may have one of them."""
-    found = [value.encode() for name, value in variables.items() if _SECRET_VARIABLE.search(name)]
+    secret_variables = (name for name in variables if _SECRET_VARIABLE.search(name) and name not in PATH_VARIABLES)
+    found = [os.fsencode(variables[name]) for name in secret_variables]
     node = settings.get("node")
     access = node.get("access") if isinstance(node, dict) else None
     access = access if isinstance(access, dict) else {}
     found += [str(access.get("password") or "").encode()]
     key = facts.certificate.key if facts.certificate is not None else ""
-    for path in (os.path.join(facts.folder.path, SECRET), str(access.get("password_file") or "")):
+    named = [variables[name] for name in sorted(PATH_VARIABLES & variables.keys())]
+    for path in (os.path.join(facts.folder.path, SECRET), str(access.get("password_file") or ""), *named):
         found.append(_start_of(path).strip())
-    for path in (key, str(access.get("key_file") or "")):
+    for path in (key, str(access.get("key_file") or ""), *named):
         found += _PEM_LINE.findall(_start_of(path))
     return [secret for secret in found if secret]
 
@@ -138,7 +144,7 @@ def _variables_of(running: RunningStore | None) -> dict[str, str]:
     found = dict(os.environ)
     if running is not None:
         with suppress(OSError), open(f"{PROC}/{running.process.pid}/environ", "rb") as file:
-            pairs = (one.decode("utf-8", "replace").partition("=") for one in file.read().split(b"\0"))
+            pairs = (os.fsdecode(one).partition("=") for one in file.read().split(b"\0"))
             found = {name: value for name, _, value in pairs if name}
     return found
 

@@ -3,8 +3,9 @@ r"""(pure) What leaves a support archive out: row keys, values, passwords, keys 
     keys of regions   a hash with a salt of the archive, so that neighbours can be matched and nothing guessed
     texts             of the log, of remarks and reasons: a word stays if the program's own sources have it, if it names
                       a table, server or the like, or if it is the encoded name of a region.  A number stays beside a
-                      word that counts (``12 ms``, ``process 47``).  Everything else becomes ``~``, as does what follows
-                      ``row``, ``key`` or ``filter``, and everything in quotes
+                      word that counts (``12 ms``, ``process 47``), and with a unit of memory (``1.5GiB``).
+                      Everything else becomes ``~``, as does what follows ``row``, ``key`` or ``filter``, and
+                      everything in quotes
     settings          the settings that this program has, with their values; of others the name, of commands the
                       first word
     attributes        those that act, with their values; of others their number
@@ -16,6 +17,7 @@ A word of the program's sources that is somebody's row key stays in a text, beca
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
@@ -25,6 +27,8 @@ HASH_DIGITS: Final = 12
 LEAST_SECRET_BYTES: Final = 6  # a shorter one is found everywhere
 LEFT_OUT: Final = "(left out)"
 _WORD: Final = re.compile(r"\w+")
+_SIZE: Final = re.compile(r"\d{1,4}(?:\.\d)?(?:KiB|MiB|GiB)")  # as ``readable_bytes`` writes them
+_PIECE: Final = re.compile(rf"(?<![\w.]){_SIZE.pattern}\b|{_WORD.pattern}")
 _REGION: Final = re.compile(r"[0-9a-f]{32}")
 _REGION_NAME: Final = re.compile(r",.*?,(\d+\.[0-9a-f]{32}\.)")
 _QUOTED: Final = re.compile(r"""b?(?:'[^']*'|"[^"]*"|`[^`]*`)""")
@@ -54,7 +58,8 @@ class Redactor:
         self._words = words
         self._names = frozenset(word for name in names for word in _WORD.findall(name))
         self._keys = sorted({text for key in keys for text in _forms_of(key)}, key=len, reverse=True)
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= LEAST_SECRET_BYTES)
+        known = {secret for secret in secrets if len(secret) >= LEAST_SECRET_BYTES}
+        self._secrets = tuple({form for secret in known for form in _written_forms(secret)})
 
     def hash_key(self, key: bytes) -> str:
         """Return the hash of a row key; the empty key, which bounds nothing, stays empty."""
@@ -73,7 +78,7 @@ class Redactor:
         return self._redact_words(text)
 
     def _redact_words(self, text: str) -> str:
-        found = list(_WORD.finditer(text))
+        found = list(_PIECE.finditer(text))
         pieces, at = [], 0
         for number, match in enumerate(found):
             before = found[number - 1][0] if number else ""
@@ -89,7 +94,7 @@ class Redactor:
             return after in _COUNTS_AFTER or before in _COUNTS_BEFORE
         if before.isdigit() and word in _COUNTS_AFTER:
             return True
-        return word.lower() in self._words or _REGION.fullmatch(word) is not None
+        return word.lower() in self._words or (_REGION.fullmatch(word) or _SIZE.fullmatch(word)) is not None
 
     def redact_log(self, line: str) -> str:
         """Return a line of the log; of a line without the log's own head nothing but its length."""
@@ -116,6 +121,16 @@ class Redactor:
     def names_secret(self, data: bytes) -> bool:
         """Tell whether a known secret is in the bytes."""
         return any(secret in data for secret in self._secrets)
+
+
+def _written_forms(secret: bytes) -> set[bytes]:
+    """Return the bytes by which parts would have a secret: as it is, and as JSON has it, which escapes characters."""
+    forms = {secret}
+    for errors in ("surrogateescape", "replace"):  # of arguments and variables, and of files and the store's answers
+        text = secret.decode("utf-8", errors)
+        forms.add(json.dumps(text)[1:-1].encode())
+        forms.add(json.dumps(text, ensure_ascii=False)[1:-1].encode("utf-8", "surrogateescape"))
+    return forms
 
 
 def _forms_of(key: bytes) -> set[str]:

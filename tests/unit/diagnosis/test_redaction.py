@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import tarfile
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from columnar.diagnosis.archive import LeftOut, Part, folder_name, pack
-from columnar.diagnosis.bundle import KNOWN_SETTINGS, PLAIN_VARIABLES, make_parts, program_words
+from columnar.config import MemorySettings, StandaloneConfig
+from columnar.diagnosis.archive import LeftOut, Part, folder_name, json_part, pack
+from columnar.diagnosis.bundle import (
+    _SECRET_VARIABLE,
+    KNOWN_SETTINGS,
+    PATH_VARIABLES,
+    PLAIN_VARIABLES,
+    known_secrets,
+    make_parts,
+    program_words,
+)
+from columnar.diagnosis.facts import CertificateFacts
 from columnar.diagnosis.redaction import (
     Redactor,
     redact_attributes,
@@ -20,7 +34,12 @@ from columnar.diagnosis.redaction import (
 )
 from columnar.diagnosis.store_answers import StoreAnswers
 from columnar.errors import abbreviate
+from columnar.roles.store_commands import node, standalone
+from columnar.roles.store_process import memory_line
+from columnar.settings.option_kinds import Setting, variable_of
+from columnar.shell.bundle import bundle
 from tests.unit.diagnosis.test_checks import WELL
+from wikka_port.commands.serve import serve
 
 WORDS = program_words()
 SECRET = "zq7XwSecretive"
@@ -40,6 +59,8 @@ REDACTOR = Redactor(b"salt", WORDS, ["pages", "s2", "s2.1"], [b"hugo\x00schmidt"
         ("it has not answered for 12 s, at epoch 7, 4111222233334444", "it has not answered for 12 s, at epoch 7, ~"),
         (f"ValueError: {SECRET} | File x, line 3 | {SECRET}", "ValueError: ~ | ~"),
         ("process 4711 ended with status 2", "process 4711 ended with status 2"),
+        ("block cache 1.5GiB, write buffers 512MiB", "block cache 1.5GiB, write buffers 512MiB"),
+        ("row 512MiB and 41112222MiB, 9.7.2", "row ~ and ~, ~"),
     ],
 )  # fmt: skip
 def test_texts(text: str, kept: str) -> None:
@@ -60,6 +81,14 @@ def test_lines_of_the_log() -> None:
     assert kept.startswith(f"{head}slow request: scannerGetList took 1432 ms table=pages region={REGION} row=~")
     assert SECRET not in kept
     assert REDACTOR.redact_log(f"print of a trigger: {SECRET}") == f"({20 + len(SECRET)} characters left out)"
+
+
+def test_the_sizes_of_the_memory_line_stay() -> None:
+    line = memory_line(StandaloneConfig("/data", memory=MemorySettings(1536 << 20)), 1)
+    kept = REDACTOR.redact_text(line)
+    sizes = re.findall(r"[\d.]+[KMG]iB", line)
+    assert len(sizes) >= 3
+    assert re.findall(r"[\d.]+[KMG]iB", kept) == sizes
 
 
 def test_slow_requests() -> None:
@@ -125,6 +154,36 @@ def test_a_part_with_a_known_secret_is_left_out_as_a_whole() -> None:
     assert "metrics.txt" not in {part.name for part in parts}
     assert LeftOut("metrics.txt", "it had a secret that is known here") in left_out
     assert any(one.what == "log.txt" for one in left_out)
+
+
+@pytest.mark.parametrize("secret", ['pass"word', "back\\slash", "schlüssel", "tab\tbed", "lone\udcffbyte"])
+def test_a_secret_is_found_as_json_writes_it(secret: str) -> None:
+    redactor = Redactor(b"salt", WORDS, (), (), [os.fsencode(secret)])
+    assert redactor.names_secret(json_part("a", {"x": f"it is {secret}."}, "").data)
+    assert redactor.names_secret(json.dumps(f"it is {secret}.", ensure_ascii=False).encode("utf-8", "surrogateescape"))
+    assert not redactor.names_secret(json_part("a", {"x": "it is none"}, "").data)
+
+
+def test_secrets_are_in_files_that_variables_name_and_their_paths_are_none(tmp_path: Path) -> None:
+    (tmp_path / "store.key").write_text(f"-----BEGIN PRIVATE KEY-----\n{'A1b2' * 16}\n-----END PRIVATE KEY-----\n")
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    paths = {
+        "COLUMNAR_TLS_KEY": str(tmp_path / "store.key"),
+        "COLUMNAR_COORDINATION_PASSWORD_FILE": str(tmp_path / "password"),
+    }
+    found = known_secrets(WELL, {}, {**paths, "COLUMNAR_COORDINATION_PASSWORD": "of \udcff bytes"})
+    assert {b"A1b2" * 16, SECRET.encode(), b"of \xff bytes"} <= set(found)
+    assert not {path.encode() for path in paths.values()} & set(found)
+    facts = replace(WELL, certificate=CertificateFacts("store.crt", paths["COLUMNAR_TLS_KEY"]))
+    redactor = Redactor(b"salt", WORDS, (), (), found)
+    parts, _ = make_parts(facts, {}, paths, StoreAnswers(), None, redactor)
+    assert "facts.json" in {part.name for part in parts}
+
+
+def test_each_variable_of_a_secrets_file_is_known_as_a_path() -> None:
+    options = [*node.params, *standalone.params, *bundle.params, *serve.params]
+    variables = {variable_of(one.program, one) for one in options if isinstance(one, Setting)}
+    assert {name for name in variables if _SECRET_VARIABLE.search(name)} == PATH_VARIABLES
 
 
 def test_the_archive_says_what_is_in_it() -> None:
