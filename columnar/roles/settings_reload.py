@@ -9,7 +9,7 @@ mechanism by which flags, variables, file and defaults become settings, flags an
 this process never loads the command line (3 MB, 0.1 s of the loop).
 
 The certificate is read again in each case, from the files in force.  A SIGHUP that arrives meanwhile is followed by
-another reading.  Owned by the loop.
+another reading, and one during the start by a reading after it (``begin_reading``).  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -60,14 +60,13 @@ class SettingsReload:
         self,
         source: SettingsSource,
         live: LiveSettings,
-        takers: Iterable[Callable[[LiveSettings], None]],
         password: str = "",
     ) -> None:
-        """Pass the settings in force, and who takes others.  ``password``: the coordination service's."""
+        """Pass the settings in force.  ``password``: the coordination service's."""
         self._source = source
         self._values = dict(source.values)
         self._live = live
-        self._takers = tuple(takers)
+        self._takers: tuple[Callable[[LiveSettings], None], ...] | None = None  # None: before ``begin_reading``
         self._password = password
         self._is_requested = False
         self._is_reading = False
@@ -76,19 +75,25 @@ class SettingsReload:
     def request(self) -> None:
         """Read the settings again; the handler of SIGHUP."""
         self._is_requested = True
-        if not self._is_reading:
+        if self._takers is not None and not self._is_reading:
             self._is_reading = True
-            self._work.spawn(self._read_until_done())
+            self._work.spawn(self._read_until_done(self._takers))
 
-    async def _read_until_done(self) -> None:
+    def begin_reading(self, takers: Iterable[Callable[[LiveSettings], None]]) -> None:
+        """Do what was requested until now, and then each request: the store has started.  Pass who takes settings."""
+        self._takers = tuple(takers)
+        if self._is_requested:
+            self.request()
+
+    async def _read_until_done(self, takers: Sequence[Callable[[LiveSettings], None]]) -> None:
         try:
             while self._is_requested:
                 self._is_requested = False
-                await self._read()
+                await self._read(takers)
         finally:
             self._is_reading = False
 
-    async def _read(self) -> None:
+    async def _read(self, takers: Sequence[Callable[[LiveSettings], None]]) -> None:
         if self._source.file is not None:
             try:
                 found = await self._resolve()
@@ -98,7 +103,7 @@ class SettingsReload:
                 _log.error("no setting is changed, for the settings cannot be read: %s", error)
             else:
                 self._note(changes, live)
-        for take in self._takers:
+        for take in takers:
             take(self._live)
 
     def _note(self, changes: Changes, live: LiveSettings) -> None:
@@ -149,7 +154,6 @@ def reload_of(
     config: StandaloneConfig,
     log_level: str,
     node: NodeConfig | None,
-    takers: Iterable[Callable[[LiveSettings], None]],
 ) -> SettingsReload | None:
     """Return the reading of the settings of this process, or None if there is nothing to read again."""
     if source is None or (source.file is None and not config.tls_cert):
@@ -157,4 +161,4 @@ def reload_of(
     live = LiveSettings(
         log_level, config.slow_request_ms, config.allow_origins, config.tls_cert, config.tls_key
     )  # fmt: skip
-    return SettingsReload(source, live, takers, node.access.password if node is not None else "")
+    return SettingsReload(source, live, node.access.password if node is not None else "")

@@ -3,7 +3,8 @@
     starting --ready line--> serving --SIGTERM, SIGINT--> stopping --> exit 0
     a second signal while stopping: exit immediately with 128 + its number (acknowledged writes are on disk)
     SIGHUP, if there is a settings file or the ports speak TLS: both are read again (``settings_reload``), also by the
-        servers of a node; else it ends the process, as a terminal that closes ends its other programs
+        servers of a node, and after the start if it arrives before; else it ends the process, as a terminal that
+        closes ends its other programs
     the store cannot start: one line on stderr, exit 2
 
 ``columnar standalone`` reads its options, and then replaces itself, in the same process, by this module with the
@@ -25,8 +26,6 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from columnar import version
@@ -76,7 +75,7 @@ def run(
     switch_quickly()
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, node, partial(reload_of, source, config, log_level, node), health_port))
+            return runner.run(_serve(config, node, reload_of(source, config, log_level, node), health_port))
     except ColumnarError as error:
         complain(f"columnar: {error.text}")
         return CANNOT_START
@@ -95,11 +94,13 @@ def _locked(config: StandaloneConfig, settings: NodeConfig | None) -> Standalone
 async def _serve(
     config: StandaloneConfig,
     node: NodeConfig | None,
-    make_reload: Callable[..., SettingsReload | None],
+    reload: SettingsReload | None,
     health_port: int,
 ) -> int:
     asyncio.get_running_loop().set_exception_handler(met_by_the_loop)
     stopping = stop_on_signals()
+    if reload is not None:  # before a start that may take minutes: by default the signal ends the process
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.request)
     memory = memory_line(config, max(1, node.servers) if node is not None else ALONE)
     store = _locked(config, node)
     build = version.at_start().text  # logged only now: a start that is refused has one line
@@ -117,9 +118,8 @@ async def _serve(
     pages = store.pages(compiling.state)
     web = served_at(bound, pages, store.tls, visitors) if bound is not None else None
     health = _health_port(probed, pages) if probed is not None else None
-    reload = make_reload((store.take_settings, lambda live: visitors.take_origins(live.allow_origins)))
     if reload is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.request)
+        reload.begin_reading((store.take_settings, lambda live: visitors.take_origins(live.allow_origins)))
     _log.info("hot modules: %s", compiling.state())
     say(_ready_line(config, store, web, node))
     if web is not None:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from click.testing import CliRunner
 
 from columnar.cli import main
 from columnar.config import LIVE, NodeConfig, StandaloneConfig
+from columnar.errors import HostError
 from columnar.model.node_messages import LiveSettings
-from columnar.roles import settings_reload
+from columnar.roles import settings_reload, store_process
 from columnar.roles.settings_reload import SettingsReload, SettingsSource, changes_between, reload_of
 from columnar.settings.changes import Changes
 
@@ -42,7 +44,7 @@ def settings_of(file: Path, *words: str) -> dict[str, Any]:
 class Store:
     """A store whose settings are read again, without the store."""
 
-    def __init__(self, file: Path, *words: str) -> None:
+    def __init__(self, file: Path, *words: str, begins: bool = True) -> None:
         settings = settings_of(file, *words)
         self.source = SettingsSource(**settings["source"])
         self.taken: list[LiveSettings] = []
@@ -53,9 +55,14 @@ class Store:
             tls_cert=settings["tls_cert"],
             tls_key=settings["tls_key"],
         )
-        made = reload_of(self.source, config, settings["log_level"], None, [self.taken.append])
+        made = reload_of(self.source, config, settings["log_level"], None)
         assert made is not None
         self.reload: SettingsReload = made
+        if begins:
+            self.begin()
+
+    def begin(self) -> None:
+        self.reload.begin_reading([self.taken.append])
 
     def read(self, times: int = 1) -> None:
         async def run() -> None:
@@ -194,8 +201,9 @@ def test_the_password_of_the_coordination_service_reaches_the_child_alone(
 
     monkeypatch.setattr(settings_reload, "run_to_end", run)
     reload = SettingsReload(
-        SettingsSource("/settings", "node", (), VALUES), LiveSettings("INFO", 1, (), "", ""), [], "hunter2"
+        SettingsSource("/settings", "node", (), VALUES), LiveSettings("INFO", 1, (), "", ""), "hunter2"
     )
+    reload.begin_reading([])
 
     async def read() -> None:
         reload.request()
@@ -209,7 +217,40 @@ def test_the_password_of_the_coordination_service_reaches_the_child_alone(
 
 def test_without_a_file_and_tls_there_is_nothing_to_read() -> None:
     source = SettingsSource(None, "standalone", (), VALUES)
-    takers: list[Callable[[LiveSettings], None]] = []
-    assert reload_of(source, StandaloneConfig("data"), "INFO", None, takers) is None
-    assert reload_of(None, StandaloneConfig("data", tls_cert="a"), "INFO", None, takers) is None
-    assert reload_of(source, StandaloneConfig("data", tls_cert="a"), "INFO", NodeConfig(2), takers) is not None
+    assert reload_of(source, StandaloneConfig("data"), "INFO", None) is None
+    assert reload_of(None, StandaloneConfig("data", tls_cert="a"), "INFO", None) is None
+    assert reload_of(source, StandaloneConfig("data", tls_cert="a"), "INFO", NodeConfig(2)) is not None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGHUP")
+def test_a_signal_during_the_start_ends_nothing_and_is_followed_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\nslow-ms = 7\n")
+    store = Store(file, begins=False)
+    config = StandaloneConfig(str(tmp_path), web_port=-1)
+
+    class Starting:
+        async def start(self) -> None:
+            loop = asyncio.get_running_loop()
+            assert signal.getsignal(signal.SIGHUP) is not signal.SIG_DFL, "the signal would end the process"
+            os.kill(os.getpid(), signal.SIGHUP)
+            arrived = asyncio.Event()
+            loop.add_signal_handler(signal.SIGUSR1, arrived.set)
+            os.kill(os.getpid(), signal.SIGUSR1)
+            await arrived.wait()
+            raise OSError("the start ends here")
+
+    monkeypatch.setattr(store_process, "_locked", lambda *_: Starting())
+
+    async def run() -> None:
+        with pytest.raises(HostError, match="the start ends here"):
+            await store_process._serve(config, None, store.reload, -1)
+        assert store.taken == [], "nobody can take settings yet"
+        file.write_text("[standalone]\nslow-ms = 8\n")
+        store.begin()
+        await store.reload._work.ended()
+
+    asyncio.run(run())
+    assert [live.slow_request_ms for live in store.taken] == [8]
