@@ -59,12 +59,14 @@ def check(ctx: click.Context, name: str, options: tuple[str, ...], as_json: bool
 
 def _check_start(settings: Mapping[str, Any]) -> None:
     """Raise BadSettings if the certificate cannot be used, or the memory is too little."""
-    from columnar.roles.ports import read_tls  # the parts of a server
+    from columnar.roles.ports import read_peer_tls, read_tls  # the parts of a server
 
     config = StandaloneConfig.of_settings({key: settings[key] for key in settings.keys() - _OF_PROCESS})
     try:
         node = settings.get("node")
         config.memory_plan(max(1, node["servers"]) if node else ALONE)
         read_tls(config)
+        if "coordination" in (settings.get("node") or {}):  # its links to other machines show the certificate too
+            read_peer_tls(config)
     except HostError as error:
         raise BadSettings(COLUMNAR.name, error.text) from error

@@ -23,6 +23,7 @@ from columnar.settings.configured import config_option, own_table
 from columnar.settings.option_kinds import key_of
 from columnar.settings.settings_file import COLUMNAR, BadSettings, SettingsFile, line_of, places
 from columnar.settings.template import written
+from tests.support.certificates import Authority
 from wikka_port.cli import main as wikka
 
 
@@ -340,6 +341,20 @@ def test_check_says_whether_a_store_would_start(tmp_path: Path) -> None:
         main, ["config", "check", "node", "--json", "--", "--data", "d", "--coordination", "etcd://h/c"]
     )
     assert json.loads(done.output)["node"]["coordination"] == "etcd://h/c"
+
+
+def test_check_of_a_node_tries_its_links_too(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "authority")
+    words = ["--data", "d", "--tls-client-ca", authority.ca, "--tls-cert"]
+    of_node = ["--coordination", "etcd://h/c"]
+    for usage, may_link in (("", True), ("serverAuth", False)):
+        pair = authority.sign("node", usage=usage)
+        given = [*words, pair.cert, "--tls-key", pair.key]
+        done = CliRunner().invoke(main, ["config", "check", "node", "--", *given, *of_node])
+        assert (done.exit_code == 0) == may_link, done.output
+        assert may_link or done.stderr.startswith("columnar: "), done.stderr
+        alone = CliRunner().invoke(main, ["config", "check", "standalone", "--", *given])
+        assert alone.exit_code == 0, "a store of one machine has no such links"
 
 
 def test_help_and_a_command_without_a_file_import_no_reader_of_files() -> None:
