@@ -22,6 +22,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
+from columnar.settings.option_kinds import without_user
+
 MASK: Final = "~"
 HASH_DIGITS: Final = 12
 LEAST_SECRET_BYTES: Final = 6  # a shorter one is found everywhere
@@ -166,12 +168,6 @@ def program_in(command: str) -> str:
     if first and not _PROGRAM.fullmatch(first):  # a variable with its value, quotes, two commands in one word
         return LEFT_OUT
     return f"{first} {LEFT_OUT}" if others else first
-
-
-def without_user(text: str) -> str:
-    """Return an address without the user and password in it."""
-    scheme, is_url, rest = text.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if is_url else text
 
 
 def redact_environment(variables: Mapping[str, str], plain: Collection[str]) -> dict[str, str]:

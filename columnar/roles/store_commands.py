@@ -30,6 +30,7 @@ from columnar.settings.settings_file import COLUMNAR, Table
 from columnar.settings.user_folders import default_data_folder
 from columnar.shell.coordination_options import StoreSetting, with_access
 from columnar.shell.node_options import check_fence, check_memory, check_name, check_servers, check_zone
+from columnar.shell.numbers import Seconds
 
 F = TypeVar("F")
 TAKES: Final = "columnar.takes_settings"  # key of ``ctx.meta``: a function that takes the settings; nothing starts
@@ -232,7 +233,7 @@ def standalone(
     "lease_s",
     default=1.5,
     show_default=True,
-    type=click.FloatRange(0.5, 60),
+    type=Seconds(60, least=0.5),
     metavar="SECONDS",
     help="A node that is cut off for so long stops answering, and others take its regions; the same on all nodes.",
 )

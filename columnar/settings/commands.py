@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from columnar.settings.configured import FILE, resolved, source_of
-from columnar.settings.option_kinds import Setting, is_secret, key_of, settings_among, toml_text
+from columnar.settings.option_kinds import Setting, is_secret, is_url, key_of, settings_among, toml_text, without_user
 from columnar.settings.settings_file import BadSettings, Program, Table
 from columnar.settings.template import written
 
@@ -61,6 +61,8 @@ def list_settings(program: Program, table: Table, command: click.Command, words:
         key = key_of(option)
         value = values[key]
         value = HIDDEN if is_secret(option) and value else value if value is None else _plain(value)
+        if is_url(option) and isinstance(value, str):
+            value = without_user(value)
         listed.append(ListedSetting(key, value, source_of(program, ctx, option), key in needed))
     return listed
 

@@ -115,9 +115,20 @@ def is_path(option: click.Option) -> bool:
     return option.metavar in PATHS or isinstance(option.type, click.Path)
 
 
+def is_url(option: click.Option) -> bool:
+    """Return whether the value is an address, which may have a user with a password in it."""
+    return option.metavar == "URL"
+
+
 def is_secret(option: click.Option) -> bool:
     """Return whether the value is a password: it is not shown, and its file must be private."""
     return option.hide_input
+
+
+def without_user(text: str) -> str:
+    """Return an address without the user and password in it."""
+    scheme, is_url, rest = text.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if is_url else text
 
 
 def toml_text(value: Any) -> str:

@@ -13,10 +13,10 @@ COUNT: Final = click.IntRange(1, MOST)
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds from 0 to ``most``; ``nan`` is refused, as comparisons with bounds would not exclude it."""
+    """A number of seconds from ``least`` to ``most``; ``nan``, which no comparison with bounds excludes, is refused."""
 
-    def __init__(self, most: float = LONGEST_S, *, min_open: bool = False) -> None:
-        super().__init__(0, most, min_open=min_open)
+    def __init__(self, most: float = LONGEST_S, *, least: float = 0, min_open: bool = False) -> None:
+        super().__init__(least, most, min_open=min_open)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)

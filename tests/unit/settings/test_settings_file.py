@@ -125,6 +125,7 @@ def test_help_of_a_command_needs_no_good_file(monkeypatch: pytest.MonkeyPatch, t
         ("[standalone]\n'prot' = 7\n", ":2: [standalone] prot: there is no such setting; did you mean port?"),
         ("[standalone]\nxyzzy = 7\n", ":2: [standalone] xyzzy: there is no such setting; 'columnar config init'"),
         ("[standalone]\nport = 70000\n", ":2: [standalone] port: 70000 is not in the range 0<=x<=65535"),
+        ("[node]\nlease = nan\n", ":2: [node] lease: nan is no number of seconds"),
         ("[standalone]\nport = '1'\n", ":2: [standalone] port: this must be an integer, and is a text"),
         ("[standalone.port]\nx = 1\n", ": [standalone] port: this must be an integer, and is something else"),
         ("[standalone]\nallow-origin = [1]\n", 'is a list: allow-origin = ["ORIGIN"]'),
@@ -135,7 +136,7 @@ def test_help_of_a_command_needs_no_good_file(monkeypatch: pytest.MonkeyPatch, t
 def test_a_file_that_cannot_be_used_is_one_line_and_status_2(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "settings"
     file.write_bytes(text.encode("latin-1"))
-    line = refused("standalone", "--config", str(file))
+    line = refused("node" if text.startswith("[node]") else "standalone", "--config", str(file))
     assert line.startswith(f"columnar: {file}")
     assert said in line
 
@@ -296,6 +297,16 @@ def test_show_names_each_source_and_says_what_is_needed(tmp_path: Path, monkeypa
     assert "needed, and not set" in lines["coordination"]
     assert list(lines) == [key_of(option) for option in TABLES["node"].table.options()]
     assert "file: none" in CliRunner().invoke(main, ["config", "show"]).output
+
+
+def test_show_leaves_the_password_of_an_address_out(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text('[node]\ncoordination = "etcd://me:hunter2@10.0.0.1:2379,10.0.0.2:2379/c"\n')
+    for words in ((), ("--json",)):
+        done = CliRunner().invoke(main, ["config", "show", "node", "--config", str(file), *words])
+        assert done.exit_code == 0
+        assert "hunter2" not in done.output
+        assert "etcd://10.0.0.1:2379,10.0.0.2:2379/c" in done.output
 
 
 @pytest.mark.parametrize("table", COLUMNAR.tables)
