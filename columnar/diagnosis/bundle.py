@@ -27,10 +27,12 @@ from columnar.diagnosis.redaction import (
     redact_settings,
 )
 from columnar.diagnosis.store_answers import StoreAnswers
+from columnar.diagnosis.time_limit import PATH_S, within
 from columnar.model.schema import ATTRIBUTES
 from columnar.storage.cluster_file import SECRET
 
 LOG_LINES: Final = 2_000
+LOG_S: Final = 15.0  # it may be in a folder that stalls
 LOG_BYTES: Final = 1024 * 1024  # read from the end of the log's file
 KEY_FILE_BYTES: Final = 64 * 1024
 PLAIN_VARIABLES: Final = frozenset(
@@ -72,7 +74,7 @@ def gather_bundle(subject: Subject, log: str) -> tuple[list[Part], list[LeftOut]
         answers.read_pages(f"{scheme}://{reachable(str(settings.get('host', '127.0.0.1')))}:{web}/", subject.tls)
     else:
         answers.failures["metrics"] = answers.failures["slow requests"] = "the port of the pages is not known"
-    lines = _last_lines(log or _log_of(running))
+    lines = within(LOG_S, lambda: _last_lines(log or _log_of(running)))
     variables = _variables_of(running)
     known = known_secrets(facts, settings, variables)
     redactor = Redactor(secrets.token_bytes(16), program_words(), _names(facts, answers), _keys(answers), known)
@@ -125,7 +127,8 @@ def known_secrets(facts: Facts, settings: Mapping[str, Any], variables: Mapping[
     found += [str(access.get("password") or "").encode()]
     key = facts.certificate.key if facts.certificate is not None else ""
     named = [variables[name] for name in sorted(PATH_VARIABLES & variables.keys())]
-    for path in (os.path.join(facts.folder.path, SECRET), str(access.get("password_file") or ""), *named):
+    own = os.path.join(facts.folder.path, SECRET) if facts.folder.state != "stalled" else ""
+    for path in (own, str(access.get("password_file") or ""), *named):
         found.append(_start_of(path).strip())
     for path in (key, str(access.get("key_file") or ""), *named):
         found += _PEM_LINE.findall(_start_of(path))
@@ -133,10 +136,16 @@ def known_secrets(facts: Facts, settings: Mapping[str, Any], variables: Mapping[
 
 
 def _start_of(path: str) -> bytes:
+    """Return the start of a file; nothing of one that cannot be read, or stalls."""
     if path:
-        with suppress(OSError), open(path, "rb") as file:
-            return file.read(KEY_FILE_BYTES)
+        with suppress(OSError):
+            return within(PATH_S, lambda: _read_start(path)) or b""
     return b""
+
+
+def _read_start(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(KEY_FILE_BYTES)
 
 
 def _variables_of(running: RunningStore | None) -> dict[str, str]:

@@ -21,6 +21,7 @@ from columnar.diagnosis.machine_facts import clock_facts, memory_facts, program_
 from columnar.diagnosis.process_facts import limits_of, port_facts, running_store, served_by
 from columnar.diagnosis.store_checks import check_store
 from columnar.diagnosis.store_facts import certificate_facts, store_facts
+from columnar.diagnosis.time_limit import PATH_S, is_same_folder, within
 
 PORTS: Final = {
     "port": "--port",
@@ -52,13 +53,13 @@ def gather(subject: Subject) -> Facts:
     else:
         store = store_facts(subject.store, subject.tls, is_wanted=subject.is_store_wanted)
     data = subject.data
-    if data is None and store.data and os.path.isdir(store.data):
+    if data is None and store.data and _is_local(store.data):
         data = store.data
     data = data if data is not None else subject.default_data
     folder, lock, syncs = gather_folder(data, os.geteuid())
-    is_of_folder = not store.error and store.data != "" and os.path.realpath(store.data) == os.path.realpath(data)
+    is_of_folder = not store.error and store.data != "" and is_same_folder(store.data, data)
     running: RunningStore | None = None
-    if lock.is_locked and not subject.is_before_start:
+    if (lock.is_locked or folder.state == "stalled") and not subject.is_before_start:
         running = running_store(data, lock) or (served_by(lock) if is_of_folder else None)
     if running is not None and running.address and not (is_of_folder or subject.is_store_wanted):
         can_be_asked = subject.tls is not None or not running.speaks_tls  # else it refuses whoever has no certificate
@@ -80,6 +81,11 @@ def gather(subject: Subject) -> Facts:
         subject.role or (running.role if running is not None else None),
         _servers_in(settings),
     )
+
+
+def _is_local(path: str) -> bool:
+    """Tell whether the folder is on this machine; one that stalls is."""
+    return within(PATH_S, lambda: os.path.isdir(path)) is not False
 
 
 def _answer(store: StoreFacts, subject: Subject, *, is_of_folder: bool) -> StoreFacts | None:

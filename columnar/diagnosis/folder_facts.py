@@ -15,7 +15,6 @@ import re
 import secrets
 import shutil
 import stat
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic, perf_counter
@@ -24,6 +23,7 @@ from typing import Final, TypeVar
 from columnar import clock
 from columnar.diagnosis.facts import FolderFacts, LockFacts, Rights, Room, Syncs
 from columnar.diagnosis.process_facts import holders_of, is_alive
+from columnar.diagnosis.time_limit import within
 from columnar.errors import ColumnarError, DamagedData, HostError
 from columnar.storage import data_folder
 from columnar.storage.cluster_file import SECRET, read_cluster
@@ -37,28 +37,10 @@ SYNCS: Final = 30
 SYNCS_S: Final = 2.0  # no further fsync begins after it
 SYNCED_S: Final = 60.0  # an fsync that has not returned by then is an error
 SYNCED_BYTES: Final = 4_096
-COUNTED_FILES: Final = 200_000  # of the folder's size: some seconds of a local disk
+COUNTED_FILES: Final = 200_000  # for the folder's size: some seconds of a local disk
+COUNTED_S: Final = 3.0  # a shared folder answers some thousand questions a second, and does not stall by that
 LOCKS: Final = "/proc/locks"
 _OWNER_PID: Final = re.compile(r"process (\d{1,10})")
-
-
-def within(seconds: float, call: Callable[[], T]) -> T | None:
-    """Return the result of a call that may block for ever, or None after so many seconds; raises its error."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(call())
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="facts of a folder", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    return results[0] if results else None
 
 
 def gather_folder(path: str, user: int) -> tuple[FolderFacts, LockFacts, Syncs | None]:
@@ -158,14 +140,15 @@ def room_of(path: str, *, counts: bool = True) -> Room | None:
 
 
 def size_of_tree(path: str) -> tuple[int, bool]:
-    """Return the bytes on disk of all files below, and whether that is all: COUNTED_FILES at most."""
+    """Return the bytes on disk of all files below, and whether that is all: COUNTED_FILES in COUNTED_S at most."""
+    until_s = monotonic() + COUNTED_S
     total, left, waiting = 0, COUNTED_FILES, [path]
     seen: set[tuple[int, int]] = set()  # snapshots are links to files of regions
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 left -= 1
-                if left < 0:
+                if left < 0 or monotonic() >= until_s:
                     return total, False
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):

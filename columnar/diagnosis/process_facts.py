@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from columnar.diagnosis.facts import Limits, LockFacts, PortFacts, Process, RunningStore
+from columnar.diagnosis.time_limit import is_same_folder
 
 PROC: Final = "/proc"
 STORE: Final = "columnar.roles.store_process"
@@ -102,11 +103,10 @@ def _settings_in(words: list[str]) -> dict[str, Any]:
 
 def running_store(data: str, lock: LockFacts) -> RunningStore | None:
     """Return the process that serves the folder, with its children; None if none is seen."""
-    folder = os.path.realpath(data)
     candidates = {one.pid for one in lock.holders} or set(pids())
     for pid in sorted(candidates):
         settings = _settings_in(words_of(pid))
-        if settings and os.path.realpath(str(settings.get("data", ""))) == folder:
+        if settings and is_same_folder(str(settings.get("data", "")), data):
             return RunningStore(process_of(pid), frozenset({pid, *_children_of(pid)}), settings)
     return None
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import fcntl
+import itertools
+import json
 import os
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from columnar.diagnosis import folder_facts, machine_facts
+from columnar.diagnosis import bundle, diagnosis, folder_facts, machine_facts, process_facts, time_limit
+from columnar.diagnosis.diagnosis import Subject, diagnose, gather
+from columnar.diagnosis.facts import StoreFacts
 from columnar.diagnosis.folder_facts import gather_folder, is_flocked, lock_facts, measure_syncs, size_of_tree
 from columnar.diagnosis.machine_facts import clock_facts, group_folder, memory_facts, table_of
 from columnar.diagnosis.process_facts import (
@@ -23,6 +30,7 @@ from columnar.diagnosis.process_facts import (
     process_of,
     shares_address,
 )
+from columnar.diagnosis.time_limit import within
 from columnar.storage.data_folder import DataFolder
 
 ON_LINUX = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="not Linux")
@@ -33,6 +41,14 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     DataFolder.locked(str(folder)).close()
     return folder
+
+
+def let_go(end: threading.Event) -> None:
+    """Wait until the threads that were given up have ended: they would go on beside the next test."""
+    end.set()
+    for thread in threading.enumerate():
+        if thread.name == time_limit.THREAD:
+            thread.join()
 
 
 def content(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -93,7 +109,7 @@ def test_a_folder_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(folder_facts, "FOLDER_S", 0.05)
     monkeypatch.setattr(folder_facts, "_gather", lambda *_: end.wait())
     assert gather_folder(str(tmp_path), 0)[0].state == "stalled"
-    end.set()
+    let_go(end)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
@@ -113,7 +129,7 @@ def test_an_fsync_that_never_returns_is_an_error(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(folder_facts, "SYNCED_S", 0.05)
     monkeypatch.setattr(os, "fsync", lambda _file: end.wait())
     assert "an fsync has not returned" in measure_syncs(str(tmp_path)).error
-    end.set()
+    let_go(end)
 
 
 def test_a_slow_disk_is_measured_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +149,63 @@ def test_links_count_once_and_the_count_has_a_bound(tmp_path: Path, monkeypatch:
     total, is_whole = size_of_tree(str(tmp_path))
     assert is_whole
     assert total < 2 << 20
-    monkeypatch.setattr(folder_facts, "COUNTED_FILES", 1)
-    assert size_of_tree(str(tmp_path))[1] is False
+    with monkeypatch.context() as few:
+        few.setattr(folder_facts, "COUNTED_FILES", 1)
+        assert size_of_tree(str(tmp_path))[1] is False
+    seconds = itertools.count(0.0, 1.6)
+    monkeypatch.setattr(folder_facts, "monotonic", lambda: next(seconds))
+    assert size_of_tree(str(tmp_path)) == (total, False), "a file system that takes 1.6 s for each file"
+
+
+@pytest.fixture
+def hung(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A folder in which no file operation returns, which a running store serves."""
+    path, end = "/hung/data", threading.Event()
+
+    def stalls(call: Callable[..., Any]) -> Callable[..., Any]:
+        def answer(asked: Any, *more: Any, **named: Any) -> Any:
+            if str(asked).startswith("/hung"):
+                end.wait()
+            return call(asked, *more, **named)
+
+        return answer
+
+    for module, name in ((os, "stat"), (os, "lstat"), (os.path, "isdir"), (os.path, "realpath"), (builtins, "open")):
+        monkeypatch.setattr(module, name, stalls(getattr(module, name)))
+    for module in (diagnosis, bundle, time_limit):
+        monkeypatch.setattr(module, "PATH_S", 0.05)
+    monkeypatch.setattr(folder_facts, "FOLDER_S", 0.05)
+    folders = {4710: "/hung/of another", 4711: path}
+    words = {pid: [process_facts.STORE, json.dumps({"data": data, "port": 9090})] for pid, data in folders.items()}
+    monkeypatch.setattr(process_facts, "pids", lambda: iter(words))
+    monkeypatch.setattr(process_facts, "words_of", words.__getitem__)
+    monkeypatch.setattr(process_facts, "listening_sockets", lambda _host, port: {8} if port == 9090 else set())
+    monkeypatch.setattr(process_facts, "owners_of", lambda sockets: dict.fromkeys(sockets, 4711))
+    monkeypatch.setattr(diagnosis, "store_facts", lambda at, _tls, is_wanted: StoreFacts(at, is_wanted, data=path))
+    yield path
+    let_go(end)
+
+
+@pytest.mark.parametrize("named", [None, "/hung/data", "/hung/../hung/data"])
+def test_a_store_over_a_folder_that_stalls_is_told_and_not_waited_for(named: str | None, hung: str) -> None:
+    subject = Subject(named, "/elsewhere", "127.0.0.1:9090", False)
+    facts = within(10, lambda: gather(subject))
+    assert facts is not None, "it waits"
+    assert (facts.folder.path, facts.folder.state) == (hung, "stalled")
+    assert facts.store is not None
+    own = [(one.port, one.is_own) for one in facts.ports if one.listeners]
+    assert own == [(9090, True)], "nobody is told to stop the store"
+    texts = [finding.text for finding in diagnose(facts)]
+    assert f"{hung} does not answer" in texts
+    assert (
+        within(10, lambda: bundle.known_secrets(facts, {"node": {"access": {"password_file": f"{hung}/p"}}}, {})) == []
+    )
+
+
+def test_a_folder_is_the_same_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert time_limit.is_same_folder(str(tmp_path / "link"), str(tmp_path))
+    assert not time_limit.is_same_folder(str(tmp_path), str(tmp_path.parent))
 
 
 @ON_LINUX
