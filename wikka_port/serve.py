@@ -1,7 +1,8 @@
 """``wikka serve``: the listening sockets and the processes that serve from them.
 
     port free? -> sockets -> one process for each worker -> serving -> SIGTERM or SIGINT -> draining -> exit status 0
-    SIGHUP, if there is a settings file: it is read again, and a new worker takes the place of each, which then drains
+    SIGHUP, if there is a settings file: it is read again, and a new worker is started for each; once all serve, the
+    earlier ones drain; if one cannot start, the new ones do
     a worker that ends by itself is started again; if a worker cannot start, all end with status 1
     a second signal ends all at once
 
@@ -21,7 +22,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
@@ -280,26 +281,40 @@ class _Parent:
         self._start_or_stop(place)
 
     def _change_settings(self) -> None:
-        """Read the settings again, and replace the workers, one after the other, if that changes something."""
+        """Read the settings again, and replace all workers if that changes something, or none if one cannot start."""
         assert self._settings is not None, "the signal has a handler"
         before, found = self._config, self._settings.read_again(self._config)
         if found is None:
             return
         self._config = found
-        for process, place in list(self._workers.items()):
-            if self._stops or process in self._leaving:
-                continue
+        known = set(self._workers)
+        earlier = {process: place for process, place in self._workers.items() if process not in self._leaving}
+        why = self._start_all(earlier.values())
+        if why or self._stops:
+            self._config = before
+            self._settings.revert()
+            self._leave(self._workers.keys() - known)
+        else:
+            self._leave(earlier)
+            self._settings.confirm()
+        if why and not self._stops:
+            log.error("a worker cannot start with the new settings: workers keep the earlier ones (%s)", why)
+
+    def _start_all(self, places: Iterable[int]) -> str:
+        """Start a worker for each place beside those that serve; returns why one cannot start, empty if all do."""
+        for place in places:
             try:
-                why = "" if self._start(place) else "it ended instead"
+                if not self._stops and not self._start(place):
+                    return "it ended instead"
             except OSError as error:
-                why = str(error)
-            if why:
-                self._config = before
-                self._settings.revert()
-                log.error("a worker cannot start with the new settings: workers keep the earlier ones (%s)", why)
-                return
+                return str(error)
+        return ""
+
+    def _leave(self, processes: Iterable[int]) -> None:
+        """Have workers answer their last requests and end, without successors."""
+        for process in processes:
             self._leaving.add(process)
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and ``_watch`` was about to forget it
                 os.kill(process, signal.SIGTERM)
 
     def _on_hangup(self, number: int, frame: object) -> None:

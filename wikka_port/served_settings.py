@@ -37,11 +37,13 @@ class ServedSettings:
         self._file = file
         self._reading = self._before = reading
         self._read = read
+        self._lines: list[tuple[bool, str]] = []  # of the log, for settings that are not in force yet
 
     def read_again(self, config: WikiConfig) -> WikiConfig | None:
         """Return ``config`` with the settings that have changed; None if no worker needs them.
 
-        Host, port and number of workers stay, as does the secret of the forms if no file keeps it.
+        Host, port and number of workers stay, as does the secret of the forms if no file keeps it.  ``confirm`` or
+        ``revert`` follows.
         """
         try:
             found = self._read()
@@ -51,9 +53,9 @@ class ServedSettings:
             return None
         before = self._reading.values
         changes = Changes.between(before, found.values, found.values.keys() - RESTART)
-        for is_warning, line in changes.lines(self._file):
-            _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
+        self._lines = list(changes.lines(self._file))
         if not changes.taken:
+            self.confirm()
             return None
         self._before, self._reading = self._reading, replace(found, values={**before, **changes.taken})
         set_level(found.log_level)
@@ -65,7 +67,12 @@ class ServedSettings:
             secret=found.config.secret or config.secret,
         )
 
+    def confirm(self) -> None:
+        """Say in the log what the last reading has changed: all workers have it."""
+        for is_warning, line in self._lines:
+            _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
+
     def revert(self) -> None:
-        """Return to the settings before the last reading, because no worker could start with it."""
+        """Return to the settings before the last reading, because a worker could not start with it."""
         self._reading = self._before
         set_level(self._reading.log_level)

@@ -180,22 +180,56 @@ def test_a_start_without_a_free_process_ends_with_a_status(
     assert "no process for worker 0: " in caplog.text
 
 
-def test_settings_with_which_no_worker_starts_are_tried_again_at_the_next_signal(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("failing", [0, 1])
+def test_settings_with_which_a_worker_cannot_start_change_none_and_are_tried_again(
+    failing: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
     first = WikiConfig(site_name="First")
     parent = _Parent(first, [], lambda _address: None, EditBuckets.opened(1), served)
-    parent._workers = {5_000_001: 0, 5_000_002: 1}  # above the highest number of a process
+    earlier = {5_000_001: 0, 5_000_002: 1}  # above the highest number of a process
+    parent._workers = dict(earlier)
     tried: list[str] = []
+    told: list[tuple[int, int]] = []
 
     def start(self: _Parent, place: int) -> bool:
         tried.append(self._config.site_name)
-        return len(tried) > 1
+        assert not told, "all workers serve until each has a successor"
+        self._workers[6_000_000 + len(tried)] = place
+        return place != failing
 
     monkeypatch.setattr(_Parent, "_start", start)
+    monkeypatch.setattr(os, "kill", lambda process, number: told.append((process, number)))
     parent._change_settings()
-    assert (parent._config, parent._leaving) == (first, set()), "the workers keep the earlier settings"
+    new = {6_000_001, 6_000_002} if failing else {6_000_001}
+    assert (parent._config, parent._leaving) == (first, new), "the workers keep the earlier settings"
+    assert set(told) == {(process, signal.SIGTERM) for process in new}
+    assert "in force" not in caplog.text
+    parent._workers, parent._leaving = dict(earlier), set()
+    told.clear()
+    tried.clear()
+    failing = -1
     parent._change_settings()
-    assert (tried, parent._config.site_name) == (["Second"] * 3, "Second")
-    assert parent._leaving == {5_000_001, 5_000_002}
+    assert (tried, parent._config.site_name) == (["Second"] * 2, "Second")
+    assert parent._leaving == earlier.keys() == {process for process, _ in told}
+    assert "in force: site-name" in caplog.text
+
+
+def test_a_stop_while_workers_are_replaced_ends_the_new_ones_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
+    parent = _Parent(WikiConfig(), [], lambda _address: None, EditBuckets.opened(1), served)
+    parent._workers = {5_000_001: 0, 5_000_002: 1}
+    told: list[int] = []
+
+    def start(self: _Parent, place: int) -> bool:
+        self._stops = 1  # the signal came before the new process was known
+        self._workers[6_000_001] = place
+        return True
+
+    monkeypatch.setattr(_Parent, "_start", start)
+    monkeypatch.setattr(os, "kill", lambda process, _number: told.append(process))
+    parent._change_settings()
+    assert told == [6_000_001]
+    assert not [one for one in caplog.records if "in force" in one.getMessage() or one.levelname == "ERROR"]
