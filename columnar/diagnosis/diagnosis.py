@@ -44,6 +44,7 @@ class Subject:
     settings: Mapping[str, Any] | None = None  # of the store that is to start: host, port, web_port, tls_cert ...
     role: Role | None = None
     is_before_start: bool = False  # a served folder and taken ports hinder the start that is to follow
+    refusal: str = ""  # the line with which that start refuses its settings
 
 
 def gather(subject: Subject) -> Facts:
@@ -80,6 +81,8 @@ def gather(subject: Subject) -> Facts:
         _answer(store, subject, is_of_folder=is_of_folder),
         subject.role or (running.role if running is not None else None),
         _servers_in(settings),
+        bool(settings.get("trigger_modules")),
+        subject.refusal,
     )
 
 
@@ -112,7 +115,9 @@ def _ports(settings: Mapping[str, Any], running: RunningStore | None) -> list[Po
 
 def _certificate(settings: Mapping[str, Any]) -> CertificateFacts | None:
     cert, key, authority = (str(settings.get(name) or "") for name in ("tls_cert", "tls_key", "tls_client_ca"))
-    return certificate_facts(cert, key, authority) if cert else None
+    node = settings.get("node")
+    links = isinstance(node, dict) and bool(node.get("coordination"))
+    return certificate_facts(cert, key, authority, links=links) if cert else None
 
 
 def _ordered_bytes(settings: Mapping[str, Any]) -> int:

@@ -201,3 +201,5 @@ class Facts:
     store: StoreFacts | None = None
     role: Role | None = None  # that is to serve the folder; None: it was not said
     servers: int = 1  # processes that serve
+    has_triggers: bool = False
+    refusal: str = ""  # the line with which the start that is to follow refuses its settings

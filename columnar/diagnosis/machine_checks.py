@@ -31,7 +31,7 @@ REGION_MEMORY_BYTES: Final = MIB // 2  # of an open region
 
 def check_machine(facts: Facts) -> Iterator[Finding]:
     yield from check_open_files(facts.limits, facts.folder.regions)
-    yield from check_memory(facts.memory, min(facts.folder.regions, OPEN_REGIONS), facts.servers)
+    yield from check_memory(facts.memory, min(facts.folder.regions, OPEN_REGIONS), facts.servers, facts.has_triggers)
     yield from check_clock(facts.clock, facts.folder, facts.role)
     yield from check_program(facts.program)
 
@@ -65,12 +65,12 @@ def check_open_files(limits: Limits, regions: int) -> Iterator[Finding]:
         yield Finding("ok", "open files", text)
 
 
-def check_memory(memory: Memory, open_regions: int, servers: int) -> Iterator[Finding]:
+def check_memory(memory: Memory, open_regions: int, servers: int, has_triggers: bool) -> Iterator[Finding]:
     bounds = [one for one in (memory.total_bytes, memory.group_bytes) if one is not None]
     if not bounds:
         yield Finding("note", "memory", "the memory of this machine cannot be told on this system")
     else:
-        yield from _ordered(memory.ordered_bytes, min(bounds), servers)
+        yield from _ordered(memory.ordered_bytes, min(bounds), servers, has_triggers)
         yield _bound(min(bounds), memory, open_regions, servers)
     if memory.group_kills:
         yield Finding(
@@ -105,9 +105,9 @@ def check_memory(memory: Memory, open_regions: int, servers: int) -> Iterator[Fi
         )
 
 
-def _ordered(ordered_bytes: int, bound_bytes: int, servers: int) -> Iterator[Finding]:
+def _ordered(ordered_bytes: int, bound_bytes: int, servers: int, has_triggers: bool) -> Iterator[Finding]:
     """Yield whether ``--memory`` is enough, and not more than there is."""
-    least = least_bytes(servers if servers > 1 else ALONE)
+    least = least_bytes(servers if servers > 1 else ALONE, has_triggers=has_triggers)
     if 0 < ordered_bytes < least:
         yield Finding(
             "problem",

@@ -17,6 +17,10 @@ _OF_OTHERS: Final = 0o077
 
 
 def check_store(facts: Facts) -> Iterator[Finding]:
+    if facts.refusal:
+        yield Finding(
+            "problem", "settings", facts.refusal, "a start refuses its settings", "correct what the line names"
+        )
     for port in facts.ports:
         yield from check_port(port)
     if facts.certificate is not None:

@@ -20,13 +20,16 @@ from columnar.diagnosis.facts import CertificateFacts, StoreFacts
 from columnar.errors import ColumnarError, HostError
 from columnar.runtime.pem_files import load_authorities, load_certificate, read_pem
 from columnar.version import UNKNOWN
-from columnar.wire.tls_context import validity_of
+from columnar.wire.tls_context import PeerTls, TlsFiles, validity_of
 
 ANSWER_S: Final = 10.0
 
 
-def certificate_facts(cert: str, key: str, client_ca: str) -> CertificateFacts:
-    """Return whether a start would take the files, and the dates of the certificate."""
+def certificate_facts(cert: str, key: str, client_ca: str, *, links: bool) -> CertificateFacts:
+    """Return whether a start would take the files, and the dates of the certificate.
+
+    ``links``: the servers of nodes show the certificate to each other too.
+    """
     mode: int | None = None
     with suppress(OSError):
         mode = stat.S_IMODE(os.stat(key).st_mode)
@@ -39,6 +42,8 @@ def certificate_facts(cert: str, key: str, client_ca: str) -> CertificateFacts:
         load_certificate(context, cert, key, "--tls-cert", "--tls-key")
         if client_ca:
             load_authorities(context, client_ca, "--tls-client-ca")
+        if links:
+            PeerTls.of_files(TlsFiles(cert, key, client_ca))
         first, last = validity_of(pem)
         begins, ends = first.timestamp(), last.timestamp()
     except HostError as error:

@@ -13,9 +13,9 @@ from columnar.client.store_options import CLIENT, client
 from columnar.config import LIVE, StandaloneConfig
 from columnar.errors import HostError
 from columnar.memory_plan import ALONE
-from columnar.roles.store_commands import NODE, STANDALONE, TAKES, node, standalone
+from columnar.roles.store_commands import NODE, STANDALONE, node, standalone
 from columnar.settings.commands import PASSES_ON, Described, config_group
-from columnar.settings.configured import FILE
+from columnar.settings.configured import FILE, TAKES
 from columnar.settings.settings_file import COLUMNAR, BadSettings
 
 TABLES = {

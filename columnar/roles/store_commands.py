@@ -20,6 +20,7 @@ import click
 from columnar.settings.configured import (
     ARGUMENTS,
     FILE,
+    TAKES,
     ConfiguredCommand,
     config_option,
     own_table,
@@ -33,7 +34,6 @@ from columnar.shell.node_options import check_fence, check_memory, check_name, c
 from columnar.shell.numbers import Seconds
 
 F = TypeVar("F")
-TAKES: Final = "columnar.takes_settings"  # key of ``ctx.meta``: a function that takes the settings; nothing starts
 option: Final = partial(click.option, cls=StoreSetting)
 _PORT_OPTIONS: Final = (
     option("--host", default="127.0.0.1", show_default=True, help="Address to listen on, for all ports."),

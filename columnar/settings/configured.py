@@ -18,6 +18,8 @@ from columnar.settings.settings_file import BadSettings, Program, SettingsFile, 
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 ARGUMENTS: Final = "columnar.settings.arguments"  # keys of ``ctx.meta``
 FILE: Final = "columnar.settings.file"
+NAMED: Final = "columnar.settings.named"  # what --config or its variable says; None: nothing
+TAKES: Final = "columnar.settings.takes"  # a function that takes the settings of a store's command; nothing starts
 
 
 class ConfiguredCommand(click.Command):
@@ -37,6 +39,7 @@ def config_option(program: Program, *tables: Table, is_client: bool = False) -> 
     def read(ctx: click.Context, option: click.Parameter, given: str | None) -> None:
         if given == "":
             raise BadSettings(program.name, "--config names no file")
+        ctx.meta[NAMED] = given
         file = SettingsFile.found(program, given, is_client=is_client)
         ctx.meta[FILE] = None if file is None else file.path
         if file is not None:

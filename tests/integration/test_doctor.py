@@ -193,11 +193,60 @@ def test_certificates_that_do_not_fit(data: Path, tmp_path: Path) -> None:
     missing = problem("--data", str(data), "--tls-cert", str(tmp_path / "none.crt"), "--tls-key", one.key)
     assert "cannot read" in missing["text"]
     assert "expired" in problem("--data", str(data), "--tls-cert", old.cert, "--tls-key", old.key)["text"]
+    half = authority.sign("half", usage="serverAuth")
+    words = ["--data", str(data), "--tls-cert", half.cert, "--tls-key", half.key, "--tls-client-ca", authority.ca]
+    assert problem(*words, "--coordination", "etcd://h/c")["name"] == "certificate", "links of nodes use both ends"
     os.chmod(one.key, 0o644)
     status, findings = doctor("--data", str(data), "--tls-cert", one.cert, "--tls-key", one.key)
     assert status == 0
     said = [finding for finding in findings if finding["name"] == "certificate"]
     assert [finding["level"] for finding in said] == ["warning", "ok"], "the key, which others may read"
+
+
+def before_start(*words: str) -> tuple[int, list[dict[str, Any]]]:
+    """The problems that are found for a start."""
+    status, found = doctor("--before-start", *words)
+    return status, [finding for finding in found if finding["level"] == "problem"]
+
+
+def test_a_start_is_judged_by_the_settings_that_it_would_have(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "columnar.toml"
+    monkeypatch.setenv("COLUMNAR_WEB_PORT", "-1")
+    port = free_port()
+    file.write_text(f'[standalone]\nmemory = "8MiB"\ndata = "{data}"\nport = {port}\n[node]\nport = 1\n')
+    status, problems = before_start("--config", str(file))
+    assert (status, [one["name"] for one in problems]) == (1, ["memory"])
+    status, found = doctor("--before-start", "--config", str(file), "--memory", "1GiB")
+    assert status == 0, "a flag has precedence"
+    texts = [one["text"] for one in found]
+    assert f"127.0.0.1:{port} is free" in texts
+    assert not [text for text in texts if ":9095 " in text], "the variable has precedence over the default"
+    assert f"{data} has format 6 and 0 region folders" in texts
+    monkeypatch.setenv("COLUMNAR_CONFIG", str(file))
+    assert before_start()[0] == 1, "the variable names the file too"
+    assert before_start("--config", os.devnull, "--data", str(data), "--port", str(port))[0] == 0
+
+
+def test_settings_that_a_start_refuses_are_a_problem(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "columnar.toml"
+    words = ("--data", str(data), "--port", str(free_port()), "--web-port", "-1", "--config", str(file))
+    for role, text, said in (
+        ("standalone", 'memmory = "1GiB"', f"{file}:2: [standalone] memmory: there is no such setting; did you mean"),
+        ("standalone", 'tls-cert = "a.crt"', "TLS needs --tls-cert and --tls-key, both"),
+        ("node", "servers = 0", "Missing option '--coordination'"),
+        ("node", 'zone = "?"', "zone"),
+    ):
+        file.write_text(f"[{role}]\n{text}\n")
+        given = ("--coordination", "etcd://h/c") if "zone" in text else ()
+        status, (found,) = before_start(*words, "--role", role, *given)
+        assert (status, found["name"]) == (1, "settings")
+        assert said in found["text"]
+    file.write_text('[node]\nmemory = "300MiB"\n')
+    few, many = (before_start(*words, "--coordination", "etcd://h/c", "--servers", count) for count in ("1", "32"))
+    assert few == (0, []), "the URL says that this is a node"
+    assert [one["name"] for one in many[1]] == ["memory"]
 
 
 def test_a_port_that_is_no_store(tmp_path: Path, data: Path) -> None:

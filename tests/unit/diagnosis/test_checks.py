@@ -27,6 +27,7 @@ from columnar.diagnosis.facts import (
 )
 from columnar.diagnosis.findings import LEVELS, Finding
 from columnar.limits import MIB
+from columnar.memory_plan import least_bytes
 from columnar.storage.file_systems import Mount, Verdict, verdict_on
 
 GIB = 1024 * MIB
@@ -183,6 +184,13 @@ CASES: dict[str, tuple[Facts, str, str, str]] = {  # name -> facts, level, subje
         "memory",
         "more than there is (2.0 GiB)",
     ),
+    "little memory for triggers": (
+        replace(WELL, memory=Memory(16 * GIB, GIB, ordered_bytes=least_bytes()), has_triggers=True),
+        "problem",
+        "memory",
+        "is too little",
+    ),
+    "refused settings": (replace(WELL, refusal="c.toml:2: no"), "problem", "settings", "c.toml:2: no"),
     "kills for memory": (
         replace(WELL, memory=Memory(16 * GIB, GIB, group_kills=3)),
         "warning",
