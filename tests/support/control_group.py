@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Sequence
@@ -9,13 +10,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+from tests.support.cluster_process import until
+
 ROOT: Final = Path("/sys/fs/cgroup")
 OLD: Final = ROOT / "memory"  # version 1
 _ENTERS: Final = 'echo $$ > "$0" && exec "$@"'
 
 
 class ControlGroup:
-    """A group that exists within a ``with`` block, and must have no process at its end."""
+    """A group that exists within a ``with`` block, at whose end its processes must have ended."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._is_old = OLD.is_dir()
@@ -33,7 +36,16 @@ class ControlGroup:
         return self
 
     def __exit__(self, _type: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
-        self._folder.rmdir()
+        until(self._is_removed)  # children of an ended process may not be reaped yet, and count until then
+
+    def _is_removed(self) -> bool:
+        try:
+            self._folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+        return True
 
     def _write(self, name: str, value: int) -> None:
         (self._folder / name).write_text(str(value))
