@@ -65,10 +65,10 @@ class LeaseGate:
 
     def _retry(self) -> None:
         self._timer = None
-        holds, loop = False, asyncio.get_running_loop()
+        holds = False
         with surviving("the gate of the lease"):
             holds = self.is_open()
-        due = self._due(holds, loop.time())
+        due = self._due(holds, asyncio.get_running_loop().time())
         for owner in due:
             if self._waiting.pop(owner, None) is None:
                 continue  # the end of an earlier owner was its end, too
@@ -77,8 +77,17 @@ class LeaseGate:
                     owner.gate_opened()
                 else:
                     owner.gate_expired()
-        if self._waiting and self._timer is None:
-            has_more = len(due) == OPENED_AT_ONCE
+        if self._waiting:
+            self._plan(has_more=len(due) == OPENED_AT_ONCE)
+
+    def _plan(self, *, has_more: bool) -> None:
+        """Plan the next look, unless an owner that waits again has done so.
+
+        This is a method of its own, because compiled code takes the timer to be None throughout ``_retry``, which has
+        set it to None.
+        """
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
             self._timer = loop.call_soon(self._retry) if has_more else loop.call_later(RETRY_S, self._retry)
 
     def _due(self, is_open: bool, now_s: float) -> list[Withheld]:
