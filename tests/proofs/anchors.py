@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Final
 
 from columnar.client import ClusterAdmin
+from columnar.wire.idl import hbase
 from tests.support.cluster_process import Rows
 from tests.support.coordination_services import Service, ServiceProcess, running
 from tests.support.many_nodes import NodeProcess, coordination_url, until
@@ -118,7 +119,10 @@ class Client:
                 return
             self._connection = self.node.rows()
         value = self._read(self._connection, self.row)
-        self._connection.put(TABLE, self.row.key, b"%d" % (value + 1))
+        if value < self.row.acknowledged:
+            return  # writing on would hide at the end that acknowledged values are lost
+        if not _replaced(self._connection, self.row.key, value):
+            return  # a put of an earlier connection, whose answer was lost, has come late
         now_s, row = time.monotonic(), self.row
         row.acknowledged = value + 1
         row.gap_s, row.answered_s = max(row.gap_s, now_s - row.answered_s), now_s
@@ -131,9 +135,25 @@ class Client:
         before = row.acknowledged
         value = int(connection.get(TABLE, row.key) or b"0")
         if value < before:
-            who = self.node.name if self.node is not None else ""
-            self._load.problems.append(f"{row.key!r} is {value} at {who}, and {before} was acknowledged before")
+            node = self.node.name if self.node is not None else ""
+            who = "its writer" if row is self.row else f"the client of {self.row.key!r}"
+            again = int(connection.get(TABLE, row.key) or b"0")
+            self._load.problems.append(
+                f"{time.strftime('%H:%M:%S')} {row.key!r} is {value} for {who} at {node}, and {before} was "
+                f"acknowledged before; {again} when it was read again"
+            )
         return value
+
+
+def _replaced(connection: Rows, key: bytes, value: int) -> bool:
+    """Put the next value if the row still has ``value``.
+
+    A plain put whose answer was lost could take effect later, over values that were acknowledged since.
+    """
+    old = b"%d" % value if value else None
+    put = hbase.Mutation(column=b"f:q", value=b"%d" % (value + 1))
+    replaced: bool = connection.client.checkAndPut(TABLE, key, b"f:q", old, put, {})
+    return replaced
 
 
 class Load:
