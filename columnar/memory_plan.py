@@ -146,7 +146,7 @@ def ordinary(servers: int = ALONE) -> MemoryPlan:
     )
 
 
-# Of a process that has the catalogue alone: its rows are few, and the node's memory is for its servers.
+# The bounds of a process that has the catalogue alone, whose rows are few: the node's memory is for its servers.
 CATALOGUE: Final = replace(
     ordinary(), block_cache=16 * MIB, in_memory_cache=8 * MIB, write_buffers=16 * MIB
 )  # fmt: skip

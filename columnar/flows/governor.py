@@ -138,8 +138,16 @@ class Governor:
                 self._plan(now_s)
         except UNEXPECTED as error:  # as above
             FAULTS.met(_NAME, error)
-            if self._steps and self._next is None:
-                self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._replan)
+            self._plan_again()
+
+    def _plan_again(self) -> None:
+        """Plan the next step after a fault, unless it is planned.
+
+        This is a method of its own, because compiled code takes ``_next`` to be None throughout ``_step``, which has
+        set it to None.
+        """
+        if self._steps and self._next is None:
+            self._next = asyncio.get_running_loop().call_later(FOREGROUND_S, self._replan)
 
     def _plan(self, now_s: float) -> None:
         loop = asyncio.get_running_loop()

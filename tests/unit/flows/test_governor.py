@@ -304,3 +304,22 @@ def test_a_step_that_plans_the_next_one_and_raises_comes_once(expected_faults: C
     asyncio.run(main())
     assert runs == [0, 1]
     assert expected_faults() == {"test": 1}
+
+
+def test_a_fault_in_what_follows_a_step_ends_no_other_step(
+    monkeypatch: pytest.MonkeyPatch, expected_faults: Callable[[], dict[str, int]]
+) -> None:
+    monkeypatch.setattr(governor, "RATED_S", 0.0)
+    monkeypatch.setattr(governor, "FOREGROUND_S", 0.001)
+
+    async def run() -> None:
+        done = asyncio.Event()
+        held = Governor(answered=lambda: "no number")  # type: ignore[arg-type, return-value]
+        held.soon(lambda: False)
+        held.soon(lambda: bool(done.set()))
+        async with asyncio.timeout(10):
+            await done.wait()
+        held.close()
+
+    asyncio.run(run())
+    assert sum(expected_faults().values()) > 0
