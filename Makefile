@@ -6,7 +6,7 @@
 # make compile the hot modules to machine code again, after a change (make test does it too)
 # make wheels  wheels with compiled modules, for each CPython 3.11 to 3.14 of this machine, tried without a compiler (WHEELS=dist)
 # make idl  the interface definitions parsed again, after a change of a .thrift
-# make client-suites  the test suites of happybase and aiohappybase against our server (SERVERS=1)
+# make client-suites  the test suites of happybase and aiohappybase against our server (SERVERS=1), or against that of a wheel (WHEEL=dist/...)
 # make java-suites    HBase's own tests of its Thrift gateways against our server (SERVERS=1); needs a JDK and Maven
 
 PYTHON ?= python3
@@ -23,8 +23,9 @@ SERVERS   = 1
 BASE   =
 WITHIN = 600
 
-# of make wheels
+# of make wheels, and of make client-suites; empty: the checkout's program
 WHEELS = dist
+WHEEL  =
 
 # arguments of pytest for make test, as BUT=--ignore=tests/tidy: all that a make check before it has not run
 BUT =
@@ -84,7 +85,7 @@ collected: $(VENV)/.made-dev
 	@said=$$($(BIN)/python -m pytest --collect-only -qqq) || { echo "$$said"; exit 1; }
 
 client-suites: $(VENV)/.made-dev
-	@$(BIN)/python tests/client_suites/run --servers $(SERVERS)
+	@$(BIN)/python tests/client_suites/run --servers $(SERVERS) $(if $(WHEEL),--wheel "$(WHEEL)")
 
 java-suites: $(VENV)/.made-dev
 	@$(BIN)/python -m tests.client_suites java --servers $(SERVERS)

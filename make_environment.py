@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent
-_EXTRAS: Final = ("make",)  # of pyproject.toml: what every environment of a checkout has
+_EXTRAS: Final = ("make", "plots")  # of pyproject.toml: what every environment of a checkout has
 # pip's settings that uv has under another name
 _SETTINGS: Final = {
     "index-url": "UV_DEFAULT_INDEX",

@@ -42,11 +42,11 @@ from columnar.bench.commands import (
     write_json,
 )
 from columnar.bench.endpoint import Watcher, client_of, fill_tables, prepare
-from columnar.bench.figures import machine, now
 from columnar.bench.measuring import Generators, Line, Plan, generators, measure
 from columnar.bench.protocols import BINARY
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.workloads import STANDARD
+from gauge.machine import machine, now
 
 SERVERS: Final = 2  # of the store of ``forwarding``
 NAMES: Final = ("forwarded", "direct")  # the order of the endpoints: a ratio is the first over the second

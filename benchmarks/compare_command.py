@@ -26,10 +26,10 @@ from columnar.bench.commands import (
     workloads_option,
     write_json,
 )
-from columnar.bench.figures import machine, now
 from columnar.bench.measuring import Generators, Line, Plan, measure
 from columnar.bench.report import Report, remarks_of, sides_of, table_of
 from columnar.bench.workloads import STANDARD, Workload
+from gauge.machine import machine, now
 
 
 @click.command()

@@ -24,7 +24,6 @@ from multiprocessing.connection import Connection as Pipe
 from random import Random
 from typing import Final
 
-from benchmarks.arrivals import Arrivals, poisson
 from benchmarks.flows_crew import Crew, Line, Poller
 from benchmarks.flows_plan import Load, Sent, Tweets, graph_of, tweet_id, tweet_text, user_key
 from benchmarks.flows_queue import QueueLink, push
@@ -41,6 +40,7 @@ from benchmarks.flows_steps import (
 )
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.faults import failed
+from gauge.arrivals import Arrivals, poisson
 
 STEPS: Final[dict[str, StepsOf]] = {
     "sync": one_by_one,

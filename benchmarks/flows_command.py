@@ -28,8 +28,8 @@ from columnar.bench.commands import (
     rounds_option,
     write_json,
 )
-from columnar.bench.figures import machine, now
 from columnar.runtime import compiled
+from gauge.machine import machine, now
 
 QUICK_SECONDS: Final = 0.3
 

@@ -28,7 +28,7 @@ from benchmarks.flows_oracle import Verdict, judged
 from benchmarks.flows_plan import CALM, Load, Phase, Profile, Sent, Tweets, burst, graph_of
 from benchmarks.flows_variants import PARTS, Site, thaw
 from columnar.bench.address import EndpointFailed
-from columnar.bench.measuring import zigzag_rounds
+from gauge.rounds import zigzag_rounds
 
 WORKLOADS: Final = ("W1", "W2", "W3", "W4")
 ANSWER_TIMEOUT_S: Final = 60.0  # for answers, and for the drain, after a load

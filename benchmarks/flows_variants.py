@@ -30,8 +30,8 @@ from benchmarks.own_stores import Started, store_command
 from benchmarks.resp import RedisError
 from columnar.bench.address import Endpoint, EndpointFailed, parse_endpoint
 from columnar.bench.faults import failed
-from columnar.bench.processes import children_of, cpu_s_of, resident_mb
 from columnar.client import Connection
+from gauge.processes import children_of, cpu_s_of, resident_mb
 
 VARIANTS: Final = ("sync", "sync-batched", "external", "integrated")
 PARTS: Final = {  # that can be killed

@@ -21,9 +21,9 @@ from benchmarks.growth_report import PARTS, Group, GrowthPlan, as_json, remarks_
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.commands import Address, console_of_output, give_up, json_option, progress_bar, with_tls, write_json
 from columnar.bench.endpoint import Watcher, client_of
-from columnar.bench.figures import machine, now
 from columnar.client.tls import ClientTls
 from columnar.client.tls_options import tls_options
+from gauge.machine import machine, now
 
 _PROBES: Final = (GET, SHORT_SCAN, LONG_SCAN, PUT)
 

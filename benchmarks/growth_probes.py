@@ -18,8 +18,8 @@ from columnar.bench import calls, dataset
 from columnar.bench.address import Endpoint
 from columnar.bench.calls import FRAME_HEAD
 from columnar.bench.dataset import SMALL_BYTES, SMALL_COLUMN
-from columnar.bench.measuring import zigzag_rounds
 from columnar.wire import idl
+from gauge.rounds import zigzag_rounds
 
 ROUNDS: Final = 8
 LONG_SCANS: Final = 8  # number of rows at which they begin

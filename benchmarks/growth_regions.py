@@ -15,9 +15,9 @@ from columnar.bench.calls import Exchange
 from columnar.bench.dataset import PUT_BYTES, PUT_ROWS, SMALL_COLUMN
 from columnar.bench.endpoint import Watcher, client_of
 from columnar.bench.generator import Outcome, drive
-from columnar.bench.measuring import zigzag_rounds
 from columnar.bench.report import side_of
 from columnar.bench.workloads import PACKED, Repeating
+from gauge.rounds import zigzag_rounds
 
 REGION_ROWS: Final = 100_000  # of a table that is cut into regions, at most
 CONNECTIONS: Final = 64

@@ -19,12 +19,12 @@ from random import Random
 from statistics import median
 from typing import Final
 
-from benchmarks.arrivals import Arrivals, poisson
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.connections import SILENCE_S, Connection
 from columnar.bench.generator import LoadRun, Outcome, connected, sessions_of
 from columnar.bench.measuring import Generators, Line, Plan, in_rounds
 from columnar.bench.workloads import MORE_CALLS
+from gauge.arrivals import Arrivals, poisson
 
 SPIN_NS: Final = 80_000  # a wake-up by timer is late by so much: 50 us of the kernel's slack, and the switch
 DRAIN_S: Final = 5.0  # after the last arrival; then unanswered calls count with the time that they have waited

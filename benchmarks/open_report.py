@@ -14,8 +14,8 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.open_loop import BACKLOG_S, OpenOutcome
-from columnar.bench.figures import percentiles_us
 from columnar.bench.workloads import Workload
+from gauge.histogram import percentiles_us
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,6 @@
 Rows have 10 fields of 100 bytes, ``f:field0`` to ``f:field9``; their keys (``user`` and 20 digits) are hashes, so rows
 with neighbouring numbers are far apart in the table.
 
-Zipfian: of n rows the k-th most popular has the share 1 / (k ** theta * zeta(n)), where zeta(n) is the sum of all 1 / k
-** theta.  A rank is drawn in constant time, after Gray and others, "Quickly Generating Billion-Record Synthetic
-Databases" (1994): the first two exactly, the others by a power law that is close to it.  ``Scattered`` is YCSB's
-choice: ranks of ten billion are hashed onto the rows, so that popular rows lie anywhere in the table and their shares
-do not depend on the number of rows.
-
 A read gets the whole row.  A scan is one operation of three calls (open, list, close), and a read with its put is one
 operation of two calls.  Calls are packed before the clock starts; a key that is known only later (of a row just
 inserted) is put into a packed call.
@@ -25,7 +19,6 @@ Knows nothing of sockets and clocks; chance comes in as ``rng``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
@@ -36,6 +29,7 @@ from columnar.bench.dataset import Cells, TableData
 from columnar.bench.protocols import FRAME_HEAD, BadReply, Wire
 from columnar.bench.workloads import CALLS_PER_ROW, MORE_CALLS, Chance, Session, Workload, repeating
 from columnar.wire import idl
+from gauge.popularity import Scattered, Zipf, fnv64
 
 YCSB_TABLE: Final = b"bench_ycsb"
 FIELDS: Final = 10
@@ -46,60 +40,6 @@ INSERT_SHARE: Final = 0.05
 INSERT_FRAMES: Final = 16  # different values of inserted rows
 _INSERT: Final = -1  # in a list of draws
 _ROW_BYTES: Final = FIELDS * FIELD_BYTES
-THETA: Final = 0.99
-SCATTERED_RANKS: Final = 10_000_000_000
-SCATTERED_ZETA: Final = 26.46902820178302  # the sum of that many takes minutes; YCSB states it too
-
-_FNV_BASIS: Final = 0xCBF29CE484222325
-_FNV_PRIME: Final = 0x100000001B3
-_64_BITS: Final = (1 << 64) - 1
-
-
-def zeta(items: int, theta: float = THETA) -> float:
-    return math.fsum(rank**-theta for rank in range(1, items + 1))
-
-
-class Zipf:
-    """Ranks below ``items``; rank 0 is the most popular.  Takes O(items) to make, unless the sum is given."""
-
-    __slots__ = ("_alpha", "_eta", "_first_two", "_items", "_zeta")
-
-    def __init__(self, items: int, theta: float = THETA, known_zeta: float | None = None) -> None:
-        self._items = items
-        self._alpha = 1.0 / (1.0 - theta)
-        self._zeta = zeta(items, theta) if known_zeta is None else known_zeta
-        self._first_two = 1.0 + 0.5**theta
-        self._eta = (1.0 - (2.0 / items) ** (1.0 - theta)) / (1.0 - self._first_two / self._zeta)
-
-    def rank(self, chance: float) -> int:
-        """Return the rank for ``chance``, a number that is uniform in [0, 1)."""
-        share = chance * self._zeta
-        if share < 1.0:
-            return 0
-        if share < self._first_two:
-            return 1
-        return min(int(self._items * (self._eta * chance - self._eta + 1.0) ** self._alpha), self._items - 1)
-
-
-class Scattered:
-    """Zipfian numbers below ``rows``; the most popular ones lie anywhere among the numbers."""
-
-    __slots__ = ("_ranks", "_rows")
-
-    def __init__(self, rows: int) -> None:
-        self._ranks = Zipf(SCATTERED_RANKS, known_zeta=SCATTERED_ZETA)
-        self._rows = rows
-
-    def number(self, chance: float) -> int:
-        return fnv64(self._ranks.rank(chance)) % self._rows
-
-
-def fnv64(number: int) -> int:
-    """Return the FNV-1a hash of the number's eight bytes, the lowest byte first."""
-    found = _FNV_BASIS
-    for byte in number.to_bytes(8, "little"):
-        found = (found ^ byte) * _FNV_PRIME & _64_BITS
-    return found
 
 
 def ycsb_column(field: int) -> bytes:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from columnar import limits
 from columnar.coordination.service_access import NO_ACCESS, ServiceAccess
 from columnar.memory_plan import ALONE, QUARTER, MemoryPlan, planned
+from columnar.runtime.log_settings import DEFAULT_LOG, LogSettings
 from columnar.runtime.memory_limit import memory_limit
 
 _TUPLES: Final = ("trigger_modules", "allow_origins")  # lists in JSON
 # Settings that a serving store takes at SIGHUP, by their flags (``model.node_messages.LiveSettings``).
-LIVE: Final = frozenset({"log-level", "slow-ms", "allow-origin", "tls-cert", "tls-key"})
+LIVE: Final = frozenset({"log-level", "log-levels", "slow-ms", "allow-origin", "tls-cert", "tls-key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,46 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLogSettings:
+    records: int = limits.LOG_RECORDS  # of one region that a trigger still needs; nearing the bound slows writers
+    size_bytes: int = limits.LOG_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class RightsSettings:
+    is_on: bool = False  # False: whoever reaches a port may do everything
+    socket: str = ""  # path of a Unix socket for clients, whose users the kernel names; "": none
+    superusers: tuple[str, ...] = ()  # users and @groups with all rights; root over the Unix socket is always one
+
+    @classmethod
+    def of_settings(cls, settings: Mapping[str, Any]) -> RightsSettings:
+        """Return the settings that JSON has kept."""
+        return cls(bool(settings.get("is_on")), settings.get("socket", ""), tuple(settings.get("superusers", ())))
+
+
+RIGHTS_OFF: Final = RightsSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolSettings:
+    """Ports for clients of other systems."""
+
+    sqs_port: int = -1  # of queues by the protocol of Amazon SQS; 0: any free port, -1: not served
+    kafka_port: int = -1  # of topics by the protocol of Kafka; 0: any free port, -1: not served
+    kafka_advertise: str = ""  # HOST:PORT that Kafka's clients are told; "": the address that they have connected to
+    kafka_partitions: int = 1  # of a topic whose maker does not say how many
+
+    @property
+    def served(self) -> int:
+        """The number of ports."""
+        return (self.sqs_port >= 0) + (self.kafka_port >= 0)
+
+    def on_free_ports(self) -> ProtocolSettings:
+        """Return the settings with any free port in place of each that is served."""
+        return replace(self, sqs_port=min(self.sqs_port, 0), kafka_port=min(self.kafka_port, 0))
+
+
+@dataclass(frozen=True, slots=True)
 class StandaloneConfig:
     """Settings of one process that is master, catalogue and region server, with its trigger worker."""
 
@@ -40,14 +81,14 @@ class StandaloneConfig:
     slow_request_ms: int = limits.SLOW_REQUEST_MS
     memory: MemorySettings = MemorySettings()
     region_bytes: int = limits.REGION_BYTES  # larger regions split; the table attribute MAX_FILESIZE has priority
-    scanner_lease_s: float = limits.SCANNER_LEASE_S
-    log_records: int = limits.LOG_RECORDS  # of one region that a trigger still needs; nearing the bound slows writers
-    log_bytes: int = limits.LOG_BYTES
+    change_log: ChangeLogSettings = ChangeLogSettings()
     thrift2_port: int = -1  # of the Thrift 2 service; 0: any free port, -1: not served
     tls_cert: str = ""  # PEM file of the certificate, with which all ports speak only TLS; "": plain text
     tls_key: str = ""  # PEM file of the certificate's key; a process that can read it can impersonate the store
     allow_origins: tuple[str, ...] = ()  # of web pages that may use the ports by HTTP, without restrictions
     tls_client_ca: str = ""  # authority that must have signed clients' certificates; "": clients need none
+    rights: RightsSettings = RIGHTS_OFF
+    protocols: ProtocolSettings = ProtocolSettings()
 
     def memory_plan(self, servers: int = ALONE) -> MemoryPlan:
         """Return the bounds of each server of a node, or of a process ALONE.  Raises HostError if it is too little."""
@@ -60,6 +101,9 @@ class StandaloneConfig:
         for name in _TUPLES:
             kept[name] = tuple(kept.get(name, ()))
         kept["memory"] = MemorySettings(**kept.get("memory", {}))
+        kept["change_log"] = ChangeLogSettings(**kept.get("change_log", {}))
+        kept["protocols"] = ProtocolSettings(**kept.get("protocols", {}))
+        kept["rights"] = RightsSettings.of_settings(kept.get("rights", {}))
         return cls(**kept)
 
 
@@ -71,7 +115,7 @@ class NodeConfig:
     """Settings of a node: the parent process of the region servers of a machine."""
 
     servers: int  # 0: it may only lead, and has no port for clients
-    log_level: str = "INFO"
+    log: LogSettings = DEFAULT_LOG
     name: str = ""  # unique among the nodes of a cluster; "" for the only node of its folder
     coordination: str = ""  # URL of the service that has the nodes' leases; "" for the only node of its folder
     access: ServiceAccess = NO_ACCESS  # user and certificates for that service
@@ -96,7 +140,7 @@ class RegionServerConfig:
     cluster_id: str
     run_folder: str  # folder of the sockets between servers; must be short, as paths of sockets are
     servers: int  # number of servers that share the machine's memory
-    log_level: str
+    log: LogSettings
     config: StandaloneConfig  # settings of the whole store; its ports belong to the node
     clock_ms: int = 0  # reading of the node's clock; all timestamps are above it
     # Host at which other nodes' servers and clients reach this server; "": its socket in ``run_folder``, and ``host``.
@@ -112,4 +156,5 @@ class RegionServerConfig:
     def from_json(cls, text: str | bytes) -> RegionServerConfig:
         """Read the settings.  Raises ValueError or TypeError if ``text`` is not of a supervisor of this version."""
         fields: dict[str, Any] = json.loads(text)
-        return cls(config=StandaloneConfig.of_settings(fields.pop("config")), **fields)
+        log = LogSettings.of_settings(fields.pop("log"))
+        return cls(config=StandaloneConfig.of_settings(fields.pop("config")), log=log, **fields)

@@ -156,6 +156,35 @@ class NotAllowed(CallerError):
     hbase_class = "ConstraintException"
 
 
+class TopicRefused(CallerError):
+    """A topic does not take records of the store; the text says why, and what to do."""
+
+
+class ChangesGone(CallerError):
+    """A change stream's position is before the changes that the log still has; the text says what to do."""
+
+    hbase_class = "ChangesGoneException"  # ours alone: HBase has no such reader
+
+
+class AccessDenied(CallerError):
+    """The user lacks a right; the text names the user, the scope and the right, as HBase's does."""
+
+    hbase_class = "org.apache.hadoop.hbase.security.AccessDeniedException"
+
+    def __init__(self, user: str, scope: str, action: str) -> None:
+        who = f"user={user}" if user else "nobody has signed in"
+        super().__init__(f"Insufficient permissions ({who}, scope={scope or 'GLOBAL'}, action={action})")
+        self.user = user
+        self.scope = scope
+        self.action = action
+
+
+class SignInRefused(CallerError):
+    """A client did not sign in; the text does not say whether the user or the secret was wrong."""
+
+    hbase_class = "AccessDeniedException"
+
+
 class TableReadOnly(_AboutTable):
     """The table is read-only; the text is HBase's "region is read only"."""
 
@@ -263,6 +292,10 @@ class ViewError(CallerError):
     """A view cannot be found, or not be changed as requested."""
 
 
+class FeedError(CallerError):
+    """A feed cannot be found, or not be changed as requested."""
+
+
 # --- only time -----------------------------------------------------------------------------------
 
 
@@ -288,6 +321,16 @@ class Throttled(RetryLater):
         self.table = table
         self.wait_ms = wait_ms
         self.limit = limit
+
+
+class SignInBusy(RetryLater):
+    """Passwords are not verified now: too many wait, or this client sent too many wrong ones."""
+
+    hbase_class = "CallQueueTooBigException"
+
+    def __init__(self, why: str, wait_s: int = 1) -> None:
+        super().__init__(f"{why}; sign in again in {wait_s} s")
+        self.wait_s = wait_s
 
 
 class NotServingRegion(RetryLater):

@@ -25,9 +25,16 @@ DRAINED_FRAME_BYTES: Final = 1024 * MIB  # if a frame claims more, its connectio
 MUTATIONS_PER_CALL: Final = 1_000_000  # a list that claims more is refused before it is built
 COLUMNS_PER_CALL: Final = 100_000
 ROW_OPERATIONS: Final = 20_000  # on one row as one indivisible step, which blocks the loop for some 60 ms
+ROW_GROUP_CELLS: Final = 10_000  # of a group of rows, read or written as one step: some 20 ms
+ROW_GROUP_BYTES: Final = 16 * MIB  # of the same step
+SENDS: Final = 100  # of the changes of one row as one step: messages to queues and topics
+SENDS_BYTES: Final = 4 * MIB  # of the same step, in the row's change record
+GROUP_DELIMITER_BYTES: Final = 16  # of the table attribute ROW_GROUP
 APPENDED_BYTES: Final = 32 * MIB  # of the cells of one row after one call's appends, which are the call's reply
 LOG_QUEUE_BYTES: Final = MIB  # of log lines not yet written; more are dropped and counted
 LOG_LINE_BYTES: Final = 64 * KIB  # of one line; the rest is cut
+LOG_FILE_BYTES: Final = 64 * MIB  # of --log-file; then it is rotated
+LOG_FILES: Final = 5  # rotated ones that are kept
 LAST_LINES: Final = 20  # of its log that a server leaves for its supervisor
 LAST_LINE_BYTES: Final = 500  # of one of them; the rest is cut
 FILTER_BYTES: Final = 64 * KIB  # parsing costs 0.4 ms per KiB of the worst kind
@@ -41,6 +48,7 @@ FILTER_DEPTH: Final = 200  # nested parentheses and SKIP/WHILE; below CPython's 
 
 # --- settings ----------------------------------------------------------------------------------------
 SETTINGS_FILE_BYTES: Final = MIB  # of columnar.toml or wikka.toml; a larger one is no file of settings
+SECRET_FILE_BYTES: Final = 4 * KIB  # of a file with a password or a token; a password has 1 KiB at most
 
 # --- what is typed at columnar shell ---------------------------------------------------------------
 SHELL_STATEMENT_CHARACTERS: Final = MIB  # a longer one is most often a quote that was not closed

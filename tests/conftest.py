@@ -14,6 +14,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
@@ -54,6 +55,10 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
+LOG_LINES: Final = 60  # of a store's log, beside a failure
+OVERRUN_S: Final = 60.0  # that the last tests of --within may take more
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="record the answers of tests/scenarios anew")
     parser.addoption("--within", type=float, metavar="SECONDS", help="tests that have not begun by then are not run")
@@ -61,8 +66,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     within = item.config.getoption("--within")
-    if within is not None and monotonic() > _BEGAN_S + within:
+    if within is None:
+        return
+    left_s = _BEGAN_S + within - monotonic()
+    if left_s < 0:
         pytest.skip(f"{within:g} s are over")
+    lasts = item.get_closest_marker("lasts")
+    if lasts is not None and lasts.args[0] > left_s + OVERRUN_S:
+        pytest.skip(f"it takes {lasts.args[0]:g} s, and {left_s:.0f} s are left")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "lasts(seconds): it takes minutes, so it is not begun where time is short")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """A failure that does not come again is explained by the logs of its stores, or not at all."""
+    report: Any = yield
+    if report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            for log in logs_of(value):
+                lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+                report.sections.append((f"the last lines of {log.name}, of {name}", "\n".join(lines)))
+    return report
+
+
+def logs_of(fixture: object) -> list[Path]:
+    """Return the log files of a store, or of each node of a cluster."""
+    logs = [getattr(one, "log", None) for one in [fixture, *getattr(fixture, "nodes", ())]]
+    return [log for log in logs if isinstance(log, Path) and log.exists()]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""The ``wikibench`` command: synth, replay, search; the place that puts everything together.
+"""The ``wikibench`` command: synth, replay, search, limits; the place that puts everything together.
 
 Exit status: 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or
 nothing to replay against, 3 the run is not valid (whatever was met), 4 a fault of wikibench
@@ -15,21 +15,24 @@ from typing import Any
 import click
 from rich.console import Console
 
+from gauge.popularity import EDITS, UNIFORM, VIEWS, by_rank
+
 from . import __version__
+from .commands.limits import limits
+from .commands.search import search
+from .commands.trace import trace
 from .errors import PlanError
 from .experiment import Experiment
 from .live import print_summary
 from .options import Duration, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
-from .popularity import EDITS, UNIFORM, VIEWS, by_rank
 from .report import require_writable, write_report
 from .requirements import Requirement
-from .search import search
 from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
-from .synth import Recipe, size_of, synthesize
 from .target import parse_target
 from .target_check import titles_of_file, titles_of_wiki
-from .trace_file import write_trace
+from .trace.files import write_trace
+from .trace.synth import Recipe, size_of, synthesize
 
 
 @click.group(cls=Statuses, context_settings=CONTEXT)
@@ -42,6 +45,7 @@ def main() -> None:
       wikibench synth --target http://127.0.0.1:8080 --out day.trace --rate 100 --duration 2m --edits 5%
       wikibench replay day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%' --allow-edits
       wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --allow-edits
+      wikibench limits                what this machine's generator can offer at all
 
     Every latency is counted from the moment the trace meant the request to start, so a wiki that stalls is
     charged for everybody who came meanwhile.
@@ -168,6 +172,8 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
 
 
 main.add_command(search)
+main.add_command(limits)
+main.add_command(trace)
 
 if __name__ == "__main__":
     main()

@@ -56,6 +56,13 @@ class UnsafeTargetError(WikibenchError):
         )
 
 
+class MissingPlotsError(WikibenchError):
+    """The installation cannot draw a report."""
+
+    def __init__(self) -> None:
+        super().__init__("plots need the package matplotlib: pip install 'columnar[plots]', or leave --report out")
+
+
 class ForeignPagesError(WikibenchError):
     """The caller's trace would overwrite texts that no replay wrote."""
 

@@ -5,9 +5,10 @@ All faults of the trace and of the target are found here, before the first reque
 
 from __future__ import annotations
 
+import random
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -15,8 +16,8 @@ import click
 
 from .errors import ForeignPagesError, PlanError
 from .limits import LINK_NAMES
-from .live import LiveLine
-from .pacing import Pace, TraceShape, plan, planned_seconds, shape_of
+from .live import LiveLine, snapshot_of
+from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
 from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
@@ -25,14 +26,17 @@ from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, summarize, why_not_valid
 from .target import Target, parse_target, require_loopback
 from .target_check import pages_of_others, require_answer
-from .trace_file import TraceFile
+from .trace.files import TraceFile
 from .visits import Load
+from .workers import replay_shared
 
 
 class Experiment:
     """A trace and a target, to be replayed once or, by search, many times."""
 
-    def __init__(self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float) -> None:
+    def __init__(
+        self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float, workers: int = 1
+    ) -> None:
         """Take the trace with its ``path``."""
         self.path = path
         self.trace = trace
@@ -40,6 +44,7 @@ class Experiment:
         self.load = load
         self.target = load.target
         self._late_ms = late_ms
+        self._workers = workers
 
     @classmethod
     def prepared(
@@ -72,14 +77,21 @@ class Experiment:
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        return cls(path, trace, shape, load, given["lateness"] * 1000)
+        return cls(path, trace, shape, load, given["lateness"] * 1000, given["workers"])
 
     def go(self, pace: Pace, title: str) -> Replay:
         planned_s = planned_seconds(pace, self.shape)
         if self.load.warm_up_s >= planned_s > 0:
             raise PlanError(f"the warm-up of {self.load.warm_up_s:g} s leaves nothing of {planned_s:g} s to count")
+        load = replace(self.load, planned_s=planned_s)
+
+        def requests() -> Iterator[Planned]:
+            return plan(self.trace.read, pace, self.shape, random.Random(pace.poisson_seed))
+
         with LiveLine(title) as line:
-            return replay(replace(self.load, planned_s=planned_s), plan(self.trace.read, pace, self.shape), line.tick)
+            if self._workers > 1:
+                return replay_shared(load, requests, self._workers, line)
+            return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
 
     def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
         about = {
@@ -97,6 +109,8 @@ class Experiment:
                 "rate_per_s": pace.rate,
                 "speed": pace.speed,
                 "even": pace.even,
+                "poisson_seed": pace.poisson_seed,
+                "skipped_requests": pace.skip,
                 "duration_s": pace.duration_s,
                 "loop": pace.loop,
                 "max_gap_s": None if pace.max_gap_us is None else pace.max_gap_us / 1e6,

@@ -20,11 +20,9 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Final, Literal
 
-from hdrh.histogram import HdrHistogram
+from gauge.histogram import Histogram
 
-from columnar.bench.figures import new_histogram, record_us
-
-from .exchange import Wire
+from .http.pool import Wire
 from .latency import Recorder, Sample
 from .limits import INTERRUPT_GRACE_S
 from .outcome import Outcome
@@ -39,7 +37,7 @@ Ending = Literal["complete", "interrupted", "overloaded"]
 
 
 def wire_of(load: Load) -> Wire:
-    return Wire(timeout_s=load.timeout_s, headers=dict(load.headers))
+    return Wire(load.target.origin, timeout_s=load.timeout_s, headers=dict(load.headers))
 
 
 class Injector:
@@ -54,8 +52,8 @@ class Injector:
         self._connect = connect
         self.recorder = Recorder(load.planned_s)
         self.warm_up = Recorder(load.planned_s)
-        self.own_lateness: HdrHistogram = new_histogram()
-        self.slot_wait: HdrHistogram = new_histogram()
+        self.own_lateness = Histogram()
+        self.slot_wait = Histogram()
         self.ending: Ending = "complete"
         self.sent = 0
         self.open = 0
@@ -80,12 +78,15 @@ class Injector:
             self.ending = ending
         self._freed.set()
 
-    async def run(self, plan: Iterable[Planned]) -> None:
-        """Replay the plan until its end, a stop or the end of the drain."""
+    async def run(self, plan: Iterable[Planned], begin_s: float | None = None) -> None:
+        """Replay the plan until its end, a stop or the end of the drain.
+
+        Starts count from ``begin_s`` of the clock, or else from now.
+        """
         cpu = time.process_time()
         wire = self._connect(self.load)
         self._visitor = Visitor(self.load, wire, self.now_s, lambda: self.ending != "complete")
-        self._began = self._clock()
+        self._began = self._clock() if begin_s is None else begin_s
         try:
             await self._dispatch(plan)
             await self._drain()
@@ -155,7 +156,7 @@ class Injector:
     def _waited(self, planned: Planned, free_s: float) -> None:
         """Count the wait of a request that was due before a slot was free at ``free_s``, first in the queue or not."""
         if planned.start_s < free_s:
-            record_us(self.slot_wait, round((free_s - planned.start_s) * 1e6))
+            self.slot_wait.record(round((free_s - planned.start_s) * 1e6))
 
     def _unsent(self, planned: Planned, outcome: Outcome, why: str) -> None:
         now_s, start_s, request = self.now_s(), planned.start_s, planned.request
@@ -167,13 +168,13 @@ class Injector:
         self.most_open = max(self.most_open, self.open)
         if planned.request.is_save:
             self.edits += 1
-        task = asyncio.get_running_loop().create_task(self._visit(planned, due_s, self.edits))
+        task = asyncio.get_running_loop().create_task(self._visit(planned, due_s, self.load.edit_number(self.edits)))
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     async def _visit(self, planned: Planned, due_s: float, number: int) -> None:
         sent_s = self.now_s()
-        record_us(self.own_lateness, round((sent_s - due_s) * 1e6))
+        self.own_lateness.record(round((sent_s - due_s) * 1e6))
         if planned.request.is_save:
             samples = await self._visitor.edit(planned, sent_s, number)
         else:

@@ -1,4 +1,4 @@
-"""Latencies of a replay, in HdrHistograms by kind and outcome, and over time (pure).
+"""Latencies of a replay, in histograms by kind and outcome, and over time (pure).
 
 Each request has two latencies, both in microseconds:
 
@@ -23,9 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from hdrh.histogram import HdrHistogram
-
-from columnar.bench.figures import merged, new_histogram, record_us
+from gauge.histogram import Histogram, merged
 
 from .limits import FAILURES_KEPT, INTERVALS
 from .outcome import FAILED, Kind, Outcome
@@ -60,8 +58,8 @@ class Sample:
 class Pair:
     """The two histograms of one kind and outcome."""
 
-    response: HdrHistogram = field(default_factory=new_histogram)
-    service: HdrHistogram = field(default_factory=new_histogram)
+    response: Histogram = field(default_factory=Histogram)
+    service: Histogram = field(default_factory=Histogram)
 
 
 @dataclass(slots=True)
@@ -71,7 +69,13 @@ class Interval:
     requested: int = 0  # requests intended to start here
     answered: int = 0  # requests that ended here
     outcomes: Counter[Outcome] = field(default_factory=Counter)  # of those intended to start here
-    response: HdrHistogram = field(default_factory=lambda: new_histogram(INTERVAL_DIGITS))
+    response: Histogram = field(default_factory=lambda: Histogram(INTERVAL_DIGITS))
+
+    def merge(self, other: Interval) -> None:
+        self.requested += other.requested
+        self.answered += other.answered
+        self.outcomes.update(other.outcomes)
+        self.response.add(other.response)
 
 
 class Recorder:
@@ -89,12 +93,12 @@ class Recorder:
         pair = self.pairs.get((sample.kind, sample.outcome))
         if pair is None:
             pair = self.pairs[sample.kind, sample.outcome] = Pair()
-        record_us(pair.response, sample.response_us)
-        record_us(pair.service, sample.service_us)
+        pair.response.record(sample.response_us)
+        pair.service.record(sample.service_us)
         began = self._interval(sample.intended_s)
         began.requested += 1
         began.outcomes[sample.outcome] += 1
-        record_us(began.response, sample.response_us)
+        began.response.record(sample.response_us)
         self._interval(sample.ended_s).answered += 1
         self.received_bytes += sample.received_bytes
         if sample.outcome in FAILED and len(self.failures) < FAILURES_KEPT:
@@ -106,11 +110,23 @@ class Recorder:
             self.intervals.append(Interval())
         return self.intervals[index]
 
+    def merge(self, other: Recorder) -> None:
+        """Count all samples of the other recorder, which has intervals of the same length."""
+        assert other.interval_s == self.interval_s
+        for key, theirs in other.pairs.items():
+            pair = self.pairs.setdefault(key, Pair())
+            pair.response.add(theirs.response)
+            pair.service.add(theirs.service)
+        for index, interval in enumerate(other.intervals):
+            self._interval(index * self.interval_s).merge(interval)
+        self.received_bytes += other.received_bytes
+        self.failures = sorted([*self.failures, *other.failures], key=lambda one: one.intended_s)[:FAILURES_KEPT]
+
     def count(self, kind: Kind | None = None, outcomes: Iterable[Outcome] | None = None) -> int:
         """Return the number of requests of a kind (None means all) with one of ``outcomes`` (None means any)."""
         wanted = None if outcomes is None else frozenset(outcomes)
         return sum(
-            pair.response.get_total_count()
+            pair.response.count
             for (of_kind, outcome), pair in self.pairs.items()
             if (kind is None or of_kind is kind) and (wanted is None or outcome in wanted)
         )
@@ -118,11 +134,11 @@ class Recorder:
     def failed(self, kind: Kind | None = None) -> int:
         return self.count(kind, FAILED)
 
-    def response(self, kind: Kind | None = None) -> HdrHistogram:
+    def response(self, kind: Kind | None = None) -> Histogram:
         """Return response times of all requests of a kind, failed ones too, without those that the user cut off."""
         return merged(pair.response for pair in self._finished(kind))
 
-    def service(self, kind: Kind | None = None) -> HdrHistogram:
+    def service(self, kind: Kind | None = None) -> Histogram:
         """Return service times of the same requests."""
         return merged(pair.service for pair in self._finished(kind))
 
@@ -134,8 +150,8 @@ class Recorder:
     def check(self) -> None:
         """Raise AssertionError if I1 is broken."""
         total = self.count()
-        assert total == sum(pair.service.get_total_count() for pair in self.pairs.values())
+        assert total == sum(pair.service.count for pair in self.pairs.values())
         assert total == sum(interval.requested for interval in self.intervals)
         assert total == sum(interval.answered for interval in self.intervals)
         assert total == sum(sum(interval.outcomes.values()) for interval in self.intervals)
-        assert total == sum(interval.response.get_total_count() for interval in self.intervals)
+        assert total == sum(interval.response.count for interval in self.intervals)

@@ -9,6 +9,9 @@ OPEN_REQUESTS: Final = 512
 process's descriptors, not the wiki.  When it is reached the next request waits, and
 its wait counts in its response time; it is never dropped."""
 
+MOST_WORKERS: Final = 256
+"""Processes of one replay: more than a machine has cores for."""
+
 TIMEOUT_S: Final = 20.0
 """From the actual send to the last byte.  What the original WikiBench used; a visitor is long gone by then."""
 
@@ -34,6 +37,9 @@ FAILURES_KEPT: Final = 50
 BAD_LINES_KEPT: Final = 20
 """Unreadable trace lines shown one by one; all are counted."""
 
+PATHS_KEPT: Final = 65_536
+"""Addresses of the trace whose path is remembered: making one takes 6 us of a view's 30, and most come again."""
+
 LINK_NAMES: Final = 500
 """Page names of the trace that edits link to."""
 
@@ -58,9 +64,6 @@ FORM_BYTES: Final = 4 * 1024 * 1024
 
 CPU_WARNING_SHARE: Final = 0.8
 """Of one core: a generator above it cannot be believed to send on time."""
-
-SEARCH_TRIES: Final = 60
-"""Of one search; doubling and halving reach any rate in fewer, each miss tried twice."""
 
 HOPELESS_LATENESS_S: Final = 5.0
 """A try of the search is ended when a request could only be sent this late: the backlog will not go down again."""

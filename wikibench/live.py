@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import select
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from rich.console import Console
@@ -11,9 +13,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from columnar.bench.figures import merged
+from gauge.histogram import merged
 
 from .injector import Injector
+from .latency import Interval
 from .limits import OWN_LATENESS_WARNING_MS
 from .summary import Json, milliseconds
 
@@ -41,29 +44,69 @@ class LiveLine:
         if self._live is not None:
             self._live.stop()
 
-    def tick(self, injector: Injector) -> None:
+    def tick(self, now: Snapshot) -> None:
         if self._live is not None:
-            self._live.update(self._line(injector), refresh=True)
-        elif injector.now_s() - self._last_s >= QUIET_S:
-            self._last_s = injector.now_s()
+            self._live.update(self._line(now), refresh=True)
+        elif now.now_s - self._last_s >= QUIET_S:
+            self._last_s = now.now_s
             if takes_a_line(sys.stderr):  # a pipe that is not read would block the load
-                self._console.print(self._line(injector))
+                self._console.print(self._line(now))
 
-    def _line(self, injector: Injector) -> Text:
-        recorder, now_s = injector.recorder, injector.now_s()
-        rows = recorder.intervals
+    def _line(self, now: Snapshot) -> Text:
+        rows = [now.rows[index] for index in sorted(now.rows)]
         done = rows[-2] if len(rows) > 1 else rows[-1] if rows else None
         requested, got = (done.requested, done.answered) if done else (0, 0)
         p95 = milliseconds(merged((row.response for row in rows[-RECENT_INTERVALS:]), digits=2), 95.0)
-        failed = recorder.failed() + injector.warm_up.failed()
-        line = Text(f"{self._title}  {now_s:.0f}/{injector.load.planned_s:.0f} s  ")
-        line.append(f"asked {requested / recorder.interval_s:.0f}/s got {got / recorder.interval_s:.0f}/s  ")
+        line = Text(f"{self._title}  {now.now_s:.0f}/{now.planned_s:.0f} s  ")
+        line.append(f"asked {requested / now.interval_s:.0f}/s got {got / now.interval_s:.0f}/s  ")
         line.append("p95 –  " if p95 is None else f"p95 {p95:.0f} ms  ", style="bold")
-        line.append(f"open {injector.open}  ")
-        line.append(f"failed {failed}", style="bold red" if failed else "green")
-        if now_s < injector.load.warm_up_s:
+        line.append(f"open {now.open}  ")
+        line.append(f"failed {now.failed}", style="bold red" if now.failed else "green")
+        if now.now_s < now.warm_up_s:
             line.append("  warming up")
         return line
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A replay under way, of one process or of several."""
+
+    now_s: float
+    planned_s: float
+    warm_up_s: float
+    interval_s: float
+    open: int
+    failed: int
+    rows: dict[int, Interval]  # the last intervals, by number
+
+
+def snapshot_of(injector: Injector) -> Snapshot:
+    recorder, load = injector.recorder, injector.load
+    first = max(0, len(recorder.intervals) - RECENT_INTERVALS)
+    return Snapshot(
+        injector.now_s(),
+        load.planned_s,
+        load.warm_up_s,
+        recorder.interval_s,
+        injector.open,
+        recorder.failed() + injector.warm_up.failed(),
+        dict(enumerate(recorder.intervals[first:], start=first)),
+    )
+
+
+def summed(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Return the snapshot of several workers together."""
+    rows: dict[int, Interval] = {}
+    for one in snapshots:
+        for index, row in one.rows.items():
+            rows.setdefault(index, Interval()).merge(row)
+    return replace(
+        snapshots[0],
+        now_s=max(one.now_s for one in snapshots),
+        open=sum(one.open for one in snapshots),
+        failed=sum(one.failed for one in snapshots),
+        rows=rows,
+    )
 
 
 def takes_a_line(stream: TextIO) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from .errors import WikibenchError
-from .limits import DRAIN_S, LATE_MS, OPEN_REQUESTS, TIMEOUT_S
+from .limits import DRAIN_S, LATE_MS, MOST_WORKERS, OPEN_REQUESTS, TIMEOUT_S
 from .requirements import Requirement, parse_requirements
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
@@ -75,6 +75,8 @@ class Header(click.ParamType[tuple[str, str]]):
         name, colon, text = str(value).partition(":")
         if not colon or not name.strip():
             self.fail("it is not of the form 'Name: value' (and is not shown: it may be a secret)", param, ctx)
+        if any(not char.isprintable() or ord(char) > 0xFF for char in name + text):
+            self.fail("a header has neither line ends nor letters beyond Latin-1 (and is not shown)", param, ctx)
         return name.strip(), text.strip()
 
 
@@ -129,6 +131,13 @@ _LOAD_OPTIONS: Final = (
         default=LATE_MS / 1000,
         show_default=True,
         help="The generator's own (p99) up to which a run is valid; beyond it the exit status is 3.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, MOST_WORKERS),
+        default=1,
+        show_default=True,
+        help="Processes that share the load, for rates that one core cannot send; --open is shared, too.",
     ),
     click.option("--expect-404", is_flag=True, help="A page that is not there is no failure (recorded traces)."),
     click.option("--header", "headers", type=Header(), multiple=True, help="Sent with every request, 'Name: value'."),

@@ -4,6 +4,8 @@
     start    := sum of the gaps so far, divided by ``speed``, in seconds from the start of the replay
     speed    := the given one, or the one that gives the whole trace the requested mean rate
     even     := start := n / rate, the gaps of the trace are not used
+    poisson  := rate * duration starts anywhere in the duration, in order: the rate exactly, whatever the trace's shape
+    skip     := requests before the first, of the first round: another part of the trace
 
 Invariants:
     I1. Starts never go back; the first is 0.
@@ -17,9 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count, islice
+from typing import cast
+
+from gauge.arrivals import Uniform, in_order
 
 from .errors import PlanError
-from .trace import MICROS, Request
+from .trace.lines import MICROS, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ class Pace:
     duration_s: float | None = None  # intended starts stop here
     max_gap_us: int | None = None  # longer silences of the trace are cut to this
     loop: bool = False  # begin the trace again until ``duration_s``
+    skip: int = 0  # requests of the trace before the first one
+    poisson_seed: int | None = None  # random starts at ``rate`` in place of the trace's own
 
     def __post_init__(self) -> None:
         if self.rate is not None and self.speed is not None:
@@ -54,6 +62,8 @@ class Pace:
                 raise PlanError(f"--{name} must be more than 0, not {value:g}")
         if self.even and self.rate is None:
             raise PlanError("--even needs --rate: equal gaps of what length?")
+        if self.poisson_seed is not None and (self.rate is None or self.duration_s is None or not self.loop):
+            raise PlanError("random starts need --rate, --duration and --loop")
         if self.loop and self.duration_s is None:
             raise PlanError("--loop needs --duration, or the replay would never end")
 
@@ -95,20 +105,27 @@ def planned_seconds(pace: Pace, shape: TraceShape) -> float:
     return pace.duration_s if pace.loop else min(once, pace.duration_s)
 
 
-def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -> Iterator[Planned]:
+def plan(
+    read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape, rng: Uniform | None = None
+) -> Iterator[Planned]:
     """Yield the requests with their intended starts.
 
     ``read`` gives the trace from its beginning, in order, and is called again for each round of ``loop``.  The iterator
-    is lazy: only as much of the trace is in memory as ``read`` keeps.
+    is lazy: only as much of the trace is in memory as ``read`` keeps.  ``rng`` gives random starts, and has the
+    ``poisson_seed`` of the pace.
     """
     if not shape.requests:
+        return
+    if pace.poisson_seed is not None:
+        assert rng is not None
+        yield from _at_random(read, pace, rng)
         return
     speed = speed_of(pace, shape)
     mean_gap_us = MICROS / shape.rate
     at_us, number = 0.0, 0
     while True:
         previous: int | None = None
-        for request in read():
+        for request in islice(read(), 0 if number else pace.skip, None):
             if previous is not None:
                 at_us += _gap(previous, request.time_us, pace.max_gap_us)
             elif number:
@@ -121,6 +138,13 @@ def plan(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -
             number += 1
         if not pace.loop:
             return
+
+
+def _at_random(read: Callable[[], Iterable[Request]], pace: Pace, rng: Uniform) -> Iterator[Planned]:
+    rate, duration_s = cast("float", pace.rate), cast("float", pace.duration_s)
+    requests = chain(islice(read(), pace.skip, None), chain.from_iterable(read() for _ in count()))
+    for start_s in in_order(rng, max(1, round(rate * duration_s)), duration_s):
+        yield Planned(start_s, next(requests))
 
 
 def _gap(previous_us: int, now_us: int, max_gap_us: int | None) -> int:

@@ -8,10 +8,12 @@ lines of real traces point at index.php.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from .errors import PlanError
+from .limits import PATHS_KEPT
 
 # What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
 _SAFE_IN_NAME: Final = "/:()!*',;@-._~$"
@@ -58,6 +60,7 @@ def parse_rewrite(text: str) -> tuple[str, str]:
     return prefix, replacement
 
 
+@lru_cache(maxsize=PATHS_KEPT)
 def address_path(url: str) -> str:
     """Return path and query of an address, safe to send; the address may lack the host or the leading slash."""
     if "://" in url:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import tempfile
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from columnar.bench.figures import processor
+from gauge import machine
 
+from .errors import MissingPlotsError
 from .summary import Json, Replay, distribution
 
 HTML, JSON = "report.html", "report.json"
@@ -25,17 +24,18 @@ COLUMNS = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p99.9_ms", "max_ms")
 def environment() -> Json:
     """Return the machine and the software, as far as figures depend on them."""
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "wikibench_http_client": f"aiohttp {metadata.version('aiohttp')}",
+        **machine.environment(),
+        "wikibench_http_client": f"httptools {metadata.version('httptools')}",
     }
 
 
 def require_writable(folder: Path) -> None:
-    """Make the folder before the load, and check that it has room for a report.  Raises OSError."""
+    """Make the folder before the load, and check that it has room for a report, and that plots can be drawn.
+
+    Raises OSError and MissingPlotsError.
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingPlotsError
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -8,6 +8,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from .injector import Injector
@@ -20,10 +21,21 @@ LIVE_S: Final = 1.0  # between two live lines; drawing one costs the generator a
 OnTick = Callable[[Injector], None]
 
 
-def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
-    """Replay ``plan`` and block until its end.  The first Ctrl-C ends the replay early, the second at once."""
-    with _freeze_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        injector = runner.run(_run(load, plan, on_tick))
+def replay(
+    load: Load,
+    plan: Iterable[Planned],
+    on_tick: OnTick | None = None,
+    begun: Callable[[], float] | None = None,
+) -> Replay:
+    """Replay ``plan`` and block until its end.  The first Ctrl-C ends the replay early, the second at once.
+
+    The first request is read before the clock starts, because the plan may have to read far to find it.  ``begun`` is
+    called then, and returns the moment (``time.perf_counter``) from which the starts count.
+    """
+    with _freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        rest = iter(plan)
+        first = [one for one in (next(rest, None),) if one is not None]
+        injector = runner.run(_run(load, chain(first, rest), on_tick, begun() if begun is not None else None))
     return figures(injector)
 
 
@@ -66,7 +78,7 @@ def figures(injector: Injector) -> Replay:
     )
 
 
-async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None) -> Injector:
+async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None, begin_s: float | None = None) -> Injector:
     injector = Injector(load)
     loop = asyncio.get_running_loop()
 
@@ -78,7 +90,7 @@ async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None) -> I
         loop.add_signal_handler(signal.SIGINT, interrupted)
     ticking = loop.create_task(_tick(injector, on_tick)) if on_tick else None
     try:
-        await injector.run(plan)
+        await injector.run(plan, begin_s)
     finally:
         if ticking is not None:
             ticking.cancel()
@@ -93,7 +105,7 @@ async def _tick(injector: Injector, on_tick: OnTick) -> None:
         on_tick(injector)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     if sys.platform != "win32":
         import uvloop
 

@@ -9,17 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hdrh.histogram import HdrHistogram
-
-from columnar.bench.figures import mean_us
+from gauge.histogram import Histogram
 
 from .latency import PERCENTILES, Interval, Recorder, Sample
 from .limits import CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
 
-FORMAT: Final = "wikibench-report-1"
+FORMAT: Final = "wikibench-report-2"
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """The processes of a replay."""
+
+    workers: int = 1
+    lost: int = 0  # ended without figures
+    busiest_cpu_s: float | None = None  # of the busiest worker, if there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +35,8 @@ class Replay:
 
     recorder: Recorder
     warm_up: Recorder
-    own_lateness: HdrHistogram
-    slot_wait: HdrHistogram
+    own_lateness: Histogram
+    slot_wait: Histogram
     ending: str
     planned_s: float
     warm_up_s: float
@@ -40,6 +47,7 @@ class Replay:
     open_limit: int
     connections: int
     retried: int
+    crew: Crew = Crew()
 
     @property
     def measured_s(self) -> float:
@@ -62,10 +70,44 @@ class Replay:
 
     @property
     def cpu_share(self) -> float:
-        return self.cpu_s / max(self.elapsed_s, 1e-9)
+        """The share of a core that the generator used, or its busiest worker."""
+        return (self.cpu_s if self.crew.busiest_cpu_s is None else self.crew.busiest_cpu_s) / max(self.elapsed_s, 1e-9)
 
     def _good(self, kind: Kind | None) -> int:
         return self.recorder.count(kind, set(Outcome) - FAILED - {Outcome.INTERRUPTED})
+
+
+def merged_replays(replays: Sequence[Replay], lost: int = 0) -> Replay:
+    """Return the figures of worker processes together; ``lost`` are those without figures."""
+    first = replays[0]
+    recorder, warm_up, own_lateness, slot_wait = (
+        Recorder(first.planned_s),
+        Recorder(first.planned_s),
+        Histogram(),
+        Histogram(),
+    )
+    for one in replays:
+        recorder.merge(one.recorder)
+        warm_up.merge(one.warm_up)
+        own_lateness.add(one.own_lateness)
+        slot_wait.add(one.slot_wait)
+    return Replay(
+        recorder,
+        warm_up,
+        own_lateness,
+        slot_wait,
+        ending=next((one.ending for one in replays if one.ending != "complete"), "complete"),
+        planned_s=first.planned_s,
+        warm_up_s=first.warm_up_s,
+        elapsed_s=max(one.elapsed_s for one in replays),
+        cpu_s=sum(one.cpu_s for one in replays),
+        sent=sum(one.sent for one in replays),
+        most_open=sum(one.most_open for one in replays),
+        open_limit=sum(one.open_limit for one in replays),
+        connections=sum(one.connections for one in replays),
+        retried=sum(one.retried for one in replays),
+        crew=Crew(len(replays) + lost, lost, max(one.cpu_s for one in replays)),
+    )
 
 
 def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdict]:
@@ -117,34 +159,34 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
     }
 
 
-def times(histogram: HdrHistogram) -> Json:
+def times(histogram: Histogram) -> Json:
     """Return the percentiles of a histogram in milliseconds; None for each if the histogram is empty."""
-    count = histogram.get_total_count()
+    count = histogram.count
     result: Json = {"count": count}
-    for percentile in PERCENTILES:
-        result[f"p{percentile:g}_ms"] = milliseconds(histogram, percentile)
-    result["max_ms"] = milliseconds(histogram, 100.0)
-    result["mean_ms"] = _rounded(mean_us(histogram) / 1000) if count else None
+    for percent, value_us in zip((*PERCENTILES, 100.0), histogram.percentiles((*PERCENTILES, 100.0)), strict=True):
+        name = "max_ms" if percent == 100.0 else f"p{percent:g}_ms"
+        result[name] = _rounded(value_us / 1000) if count else None
+    result["mean_ms"] = _rounded(histogram.mean() / 1000) if count else None
     return result
 
 
-def milliseconds(histogram: HdrHistogram, percentile: float) -> float | None:
-    if not histogram.get_total_count():
+def milliseconds(histogram: Histogram, percentile: float) -> float | None:
+    if not histogram.count:
         return None
-    return _rounded(histogram.get_value_at_percentile(percentile) / 1000)
+    return _rounded(histogram.percentile(percentile) / 1000)
 
 
-def distribution(histogram: HdrHistogram) -> list[tuple[float, float]]:
+def distribution(histogram: Histogram) -> list[tuple[float, float]]:
     """Return points (1 / (1 - quantile), milliseconds) of the percentile plot, as far as the count allows."""
-    count = histogram.get_total_count()
-    points, inverse = [], 1.0
+    count = histogram.count
+    inverses, inverse = [], 1.0
     while count and inverse <= max(count, 2):
-        value = histogram.get_value_at_percentile(100.0 * (1 - 1 / inverse)) / 1000
-        points.append((inverse, value))
+        inverses.append(inverse)
         inverse *= 1.15
-    if count:
-        points.append((max(float(count), 2.0), histogram.get_value_at_percentile(100.0) / 1000))
-    return points
+    values = histogram.percentiles([100.0 * (1 - 1 / inverse) for inverse in inverses] + [100.0])
+    return (
+        list(zip([*inverses, max(float(count), 2.0)], (value / 1000 for value in values), strict=True)) if count else []
+    )
 
 
 def generator(replay: Replay) -> Json:
@@ -157,7 +199,7 @@ def generator(replay: Replay) -> Json:
         )
     if replay.cpu_share > CPU_WARNING_SHARE:
         warnings.append(f"the generator used {replay.cpu_share:.0%} of a core: it may be the limit, not the wiki")
-    waits = replay.slot_wait.get_total_count()
+    waits = replay.slot_wait.count
     if waits:
         warnings.append(
             f"{waits} requests waited because {replay.open_limit} were open already; the wait is in their response time"
@@ -165,6 +207,8 @@ def generator(replay: Replay) -> Json:
     return {
         "own_lateness": lateness,
         "waited_for_a_slot": times(replay.slot_wait),
+        "workers": replay.crew.workers,
+        "cpu_s": _rounded(replay.cpu_s),
         "cpu_share_of_one_core": _rounded(replay.cpu_share),
         "sent": replay.sent,
         "most_open_requests": replay.most_open,
@@ -190,7 +234,7 @@ def _measure(wanted: Requirement, replay: Replay) -> float | None:
         return found / count * 100 if wanted.unit == "%" else float(found)
     histogram = recorder.response(wanted.kind)
     if wanted.metric == "mean":
-        return mean_us(histogram) / 1000
+        return histogram.mean() / 1000
     return milliseconds(histogram, 100.0 if wanted.metric == "max" else float(wanted.metric[1:]))
 
 
@@ -215,7 +259,7 @@ def _of_pairs(recorder: Recorder) -> list[Json]:
             "response_time": times(pair.response),
             "service_time": times(pair.service),
             # HdrHistogram V2, compressed, of microseconds: reports of several generators can be merged without loss
-            "response_time_us_hdr_base64": pair.response.encode().decode("ascii"),
+            "response_time_us_hdr_base64": pair.response.encode(),
         }
         for (kind, outcome), pair in rows
     ]
@@ -254,6 +298,8 @@ def _interval(start_s: float, interval: Interval) -> Json:
         "failed": failed,
         **{f"p{p:g}_ms": milliseconds(interval.response, p) for p in (50.0, 95.0, 99.0)},
         "max_ms": milliseconds(interval.response, 100.0),
+        # of two digits: two runs are compared by blocks of intervals
+        "response_time_us_hdr_base64": interval.response.encode() if interval.requested else None,
     }
 
 
@@ -267,7 +313,13 @@ def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
     Response times include the generator's own lateness, so a little lateness only makes the wiki look slower than it
     is.  Beyond a bound the figures describe the generator, whether requirements were met or missed.
     """
+    found = []
+    if replay.crew.lost:
+        found.append(f"{replay.crew.lost} of {replay.crew.workers} worker processes ended without their figures")
     p99_ms = milliseconds(replay.own_lateness, 99.0)
     if p99_ms is None or p99_ms <= late_ms:
-        return []
-    return [f"the generator itself sent {p99_ms:.4g} ms late (p99); over {late_ms:g} ms the plan was not offered"]
+        return found
+    return [
+        *found,
+        f"the generator itself sent {p99_ms:.4g} ms late (p99); over {late_ms:g} ms the plan was not offered",
+    ]

@@ -27,7 +27,7 @@ from .forms import find_edit_form
 from .limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S, TITLES_BYTES
 from .paths import Layout, page_name
 from .target import Target
-from .trace import Request
+from .trace.lines import Request
 
 
 @dataclass(frozen=True, slots=True)

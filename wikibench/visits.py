@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote_plus, urljoin
 
 from .bodies import edit_body, is_of_a_replay
-from .exchange import Answer, NoAnswer, Wire
 from .forms import EditForm, find_edit_form
+from .http.answer import Answer, NoAnswer
+from .http.pool import Wire
 from .latency import Sample
 from .limits import DRAIN_S, OPEN_REQUESTS, REDIRECTS, TIMEOUT_S
 from .outcome import Kind, Outcome, classify
 from .pacing import Planned
 from .paths import Layout, page_name
 from .target import Target
-from .trace import Request
+from .trace.lines import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,13 @@ class Load:
     timeout_s: float = TIMEOUT_S
     open_requests: int = OPEN_REQUESTS
     drain_s: float = DRAIN_S
+    first_edit: int = 1  # numbers of edits are this one and on, in steps: workers have different ones
+    edit_step: int = 1
     hopeless_s: float | None = None  # end as "overloaded" once a request is sent this late
+
+    def edit_number(self, count: int) -> int:
+        """Return the number of the ``count``-th edit of this process."""
+        return self.first_edit + (count - 1) * self.edit_step
 
 
 def kind_of(request: Request) -> Kind:

@@ -18,6 +18,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port import cookies
 from wikka_port.assets import language_of, texts_asset
 from wikka_port.config import WikiConfig
+from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.hosts import Hosts
@@ -73,13 +74,26 @@ class Application:
         self._hosts = hosts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        request = Request(environ)
+        request, began = Request(environ), time.monotonic()
+        name, response = self._response(request)
+        for key, value in HEADERS:
+            response.headers[key] = value
+        self._site.counters.request_done(name, response.status_code, time.monotonic() - began)
+        return response(environ, start_response)
+
+    def _response(self, request: Request) -> tuple[str, Response]:
+        """Return the name of the request's route, and the answer, also to what cannot be answered."""
+        name = NO_ROUTE
         speak(self._site.language_of(NOBODY))
         request.max_content_length = self._site.config.max_request_bytes
         request.max_form_memory_size = self._site.config.max_request_bytes
-        refusal = self._hosts.refusal(environ.get("HTTP_HOST"))
+        refusal = self._hosts.refusal(request.environ.get("HTTP_HOST"))
         try:
-            response = _error(self._site, 403, _("Not by this name"), refusal) if refusal else self._answer(request)
+            if refusal:
+                return name, _error(self._site, 403, _("Not by this name"), refusal)
+            where = route(request.path, self._site.config.root_page)
+            name = where.handler
+            response = self._answer(request, where)
         except InvalidName as problem:
             response = _error(self._site, 400, _("Not a page name"), str(problem))
         except StoreUnavailable as away:
@@ -101,13 +115,10 @@ class Application:
             log.exception("%s %s", request.method, request.path)
             message = _("The mistake is ours, and it has been logged.")
             response = _error(self._site, 500, _("Something went wrong"), message)
-        for key, value in HEADERS:
-            response.headers[key] = value
-        return response(environ, start_response)
+        return name, response
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self, request: Request, where: Route) -> Response:
         site = self._site
-        where = route(request.path, site.config.root_page)
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
             raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
         if where.kind in ("page", "site"):
@@ -126,9 +137,13 @@ class Application:
 
 
 def make_application(
-    wiki: Wiki, config: WikiConfig, clock: Callable[[], float] = time.time, buckets: EditBuckets | None = None
+    wiki: Wiki,
+    config: WikiConfig,
+    clock: Callable[[], float] = time.time,
+    buckets: EditBuckets | None = None,
+    counters: Counters | None = None,
 ) -> WSGIApplication:
-    site, hosts = make_site(wiki, config, clock, buckets), Hosts.of(config.host, config.allow_host)
+    site, hosts = make_site(wiki, config, clock, buckets, counters), Hosts.of(config.host, config.allow_host)
     application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+from wikka_port.counters import Counters
 from wikka_port.markup.document import Document, parse
 from wikka_port.markup.formats import WIKKA
 from wikka_port.texts import spoken
@@ -34,8 +35,10 @@ class TtlCache(Generic[T]):
         *,
         times: float = 0.0,
         of: Callable[[], object] = lambda: None,
+        counters: Counters | None = None,
     ) -> None:
         """Drop a kept answer as soon as ``of()`` returns a different object."""
+        self._counters = counters or Counters.of_process()
         self._find = find
         self._of = of
         self._age_s = age_s
@@ -49,7 +52,9 @@ class TtlCache(Generic[T]):
         with self._lock:
             now, of = self._clock(), self._of()
             kept = self._kept
-            if kept is None or kept[2] is not of or not 0 <= now - kept[0] < kept[1]:
+            is_found = kept is not None and kept[2] is of and 0 <= now - kept[0] < kept[1]
+            self._counters.lookup_done("answers", is_found=is_found)
+            if kept is None or not is_found:
                 found = self._find()
                 took_s = self._clock() - now
                 age_s = max(self._age_s, self._times * took_s if took_s >= QUICK_S else 0.0)
@@ -71,7 +76,8 @@ class DocumentCache:
     Thread-safe; two threads may parse the same page at once, which is waste and no error.
     """
 
-    def __init__(self, max_chars: int) -> None:
+    def __init__(self, max_chars: int, counters: Counters | None = None) -> None:
+        self._counters = counters or Counters.of_process()
         self._max_chars = max_chars
         self._lock = threading.Lock()
         self._kept: OrderedDict[_Key, tuple[Document, int]] = OrderedDict()  # guarded by _lock
@@ -92,7 +98,9 @@ class DocumentCache:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
-                return found[0]
+        self._counters.lookup_done("documents", is_found=found is not None)
+        if found is not None:
+            return found[0]
         document = parse(body, autolink=autolink, markup=markup)
         size = size_chars(document)
         with self._lock:

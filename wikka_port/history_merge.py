@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from columnar.client import Connection, Expect, Put
-from columnar.client.table import Operation
+from columnar.client.row_operations import Operation
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import history, schema
 from wikka_port.application_indexes import run_indexes

@@ -44,6 +44,7 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.application_indexes import run_indexes
+from wikka_port.counters import Counters
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.folder_format import Folder, read_folder
@@ -127,8 +128,9 @@ class Wiki(Listings, Histories):
         indexes: Indexes = "triggers",
         clock: Callable[[], int] = clock_ms,
         tls: ClientTls | None = None,
+        counters: Counters | None = None,
     ) -> None:
-        super().__init__(Store(host, port, pool=pool, tls=tls))
+        super().__init__(Store(host, port, pool=pool, tls=tls, counters=counters))
         self.indexes: Indexes = indexes
         self.rows = Rows(self.store)  # of accounts
         self.drafts = Drafts(self.rows)

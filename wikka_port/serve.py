@@ -5,6 +5,7 @@
     earlier ones drain; if one cannot start, the new ones do
     a worker that ends by itself is started again; if a worker cannot start, all end with status 1
     a second signal ends all at once
+    with a port of metrics: one more socket, at which every worker answers Prometheus
 
 On Linux each worker has its own socket for the same port (SO_REUSEPORT), and the kernel spreads the connections
 evenly over these sockets; elsewhere all workers share one socket.  The parent keeps the sockets open, so a connection
@@ -23,7 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, NoReturn, TypeVar
 
 from columnar.client import Connection
@@ -32,6 +33,7 @@ from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
+from wikka_port.counters import Counters, CounterTable
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.folder_format import read_folder
 from wikka_port.moving.runner import start_resuming
@@ -53,11 +55,24 @@ _WAKEUPS_BYTES: Final = 4_096  # a byte for each signal
 
 
 class PortTaken(OSError):
-    def __init__(self, host: str, port: int, why: str) -> None:
-        super().__init__(f"cannot use port {port} of {host} ({why}); choose another with --port")
+    def __init__(self, host: str, port: int, why: str, option: str) -> None:
+        super().__init__(f"cannot use port {port} of {host} ({why}); choose another with {option}")
 
 
-def listen(host: str, port: int, workers: int) -> list[socket.socket]:
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """State that all processes of a wiki share."""
+
+    buckets: EditBuckets
+    counters: CounterTable
+    metrics: socket.socket | None = None  # where metrics are served; listens
+
+    @classmethod
+    def opened(cls, config: WikiConfig, metrics: socket.socket | None = None) -> Shared:
+        return cls(EditBuckets.opened(config.rate_table_addresses), CounterTable.opened(config.workers), metrics)
+
+
+def listen(host: str, port: int, workers: int, *, option: str = "--port") -> list[socket.socket]:
     """Return a bound socket for each worker.  Raises PortTaken."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -65,7 +80,7 @@ def listen(host: str, port: int, workers: int) -> list[socket.socket]:
             address = probe.getsockname()
         return [_bound(family, kind, address, shared=_SPREADS) for _ in range(workers if _SPREADS else 1)]
     except OSError as error:
-        raise PortTaken(host, port, error.strerror or str(error)) from None
+        raise PortTaken(host, port, error.strerror or str(error), option) from None
 
 
 def _bound(family: int, kind: int, address: object, *, shared: bool) -> socket.socket:
@@ -86,18 +101,29 @@ def serve_in_process(
     listening: socket.socket,
     ready: Callable[[], object] = lambda: None,
     may_continue: Callable[[], bool] = lambda: True,
-    buckets: EditBuckets | None = None,
+    shared: Shared | None = None,
+    slab: int | None = None,
 ) -> None:
-    """Serve in this process until a signal (in the main thread), or until ``may_continue`` returns False."""
+    """Serve in this process until a signal (in the main thread), or until ``may_continue`` returns False.
+
+    Without ``shared`` and ``slab``, the one of its counters, the process has limits and counters of its own.
+    """
+    counters = Counters.of_process() if shared is None or slab is None else shared.counters.counters(slab)
     wiki = Wiki(
         config.store_host,
         config.store_port,
         pool=2 * (config.threads + 1),
         indexes=config.indexes,
         tls=config.store_tls,
+        counters=counters,
     )
     listening.listen(BACKLOG)
-    worker = make_worker(make_application(wiki, config, buckets=buckets), listening, config)
+    buckets = None if shared is None else shared.buckets
+    worker = make_worker(make_application(wiki, config, buckets=buckets, counters=counters), listening, config)
+    if shared is not None and shared.metrics is not None:
+        from wikka_port.metrics import MetricsPort  # only where Prometheus asks
+
+        MetricsPort(shared.metrics, shared.counters.sums).start()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
@@ -106,17 +132,28 @@ def serve_in_process(
     wiki.store.close()
 
 
-def serve(config: WikiConfig, announce: Callable[[str], None], settings: ServedSettings | None = None) -> int:
+def serve(
+    config: WikiConfig,
+    announce: Callable[[str], None],
+    settings: ServedSettings | None = None,
+    metrics_at: tuple[str, int] | None = None,
+) -> int:
     """Serve until a signal, and return the exit status.  Calls ``announce`` with the address once the wiki answers.
 
-    ``settings`` are read again at SIGHUP; None: SIGHUP ends the wiki.  Raises PortTaken, NewerFolder.
+    ``settings`` are read again at SIGHUP; None: SIGHUP ends the wiki.  ``metrics_at`` is where metrics are served.
+    Raises PortTaken, NewerFolder.
     """
     _check_folder(config)
     config = config if config.secret else replace(config, secret=secrets.token_bytes(32))  # the same in all workers
     sockets = listen(config.host, config.port, config.workers)
     config = replace(config, port=sockets[0].getsockname()[1])
+    metrics = None
+    if metrics_at is not None:
+        (metrics,) = listen(*metrics_at, 1, option="--metrics-port")
+        metrics.listen(BACKLOG)
+        log.info("metrics: port %d of %s", *reversed(metrics.getsockname()[:2]))
     _note_address(config)
-    return _Parent(config, sockets, announce, EditBuckets.opened(config.rate_table_addresses), settings).run()
+    return _Parent(config, sockets, announce, Shared.opened(config, metrics), settings).run()
 
 
 def _check_folder(config: WikiConfig) -> None:
@@ -161,18 +198,19 @@ class _Parent:
         config: WikiConfig,
         sockets: list[socket.socket],
         announce: Callable[[str], None],
-        buckets: EditBuckets,
+        shared: Shared,
         settings: ServedSettings | None = None,
     ) -> None:
-        """Share ``buckets`` among all workers, so that they have one limit of edits."""
         self._settings = settings
         self._is_changing = False  # SIGHUP came
         self._leaving: set[int] = set()  # processes that have ended or were stopped, and need no successor
         self._config = config
         self._sockets = sockets
         self._announce = announce
-        self._buckets = buckets
+        self._shared = shared
+        self._counters = shared.counters.of_parent()
         self._workers: dict[int, int] = {}  # process -> its place
+        self._slabs: dict[int, int] = {}  # process -> the slab of its counters
         self._stops = 0
         self._status = 0
 
@@ -209,14 +247,18 @@ class _Parent:
     def _start(self, place: int) -> bool:
         """Fork a worker and wait until it listens.  Returns False if it ended instead; raises OSError without one."""
         reading, writing = os.pipe()
-        parent = os.getpid()
+        parent, slab = os.getpid(), self._shared.counters.free_slab(self._slabs.values())
+        if slab is None:
+            log.warning("a worker is in no metrics, because too many earlier ones have not ended yet")
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the child must not act as its parent, even for a moment
         try:
             process = os.fork()
             if process == 0:
                 os.close(reading)
-                self._be_worker(self._sockets[place % len(self._sockets)], parent, writing)
+                self._be_worker(self._sockets[place % len(self._sockets)], parent, writing, slab)
             self._workers[process] = place
+            if slab is not None:
+                self._slabs[process] = slab
         except OSError:
             os.close(reading)
             raise
@@ -227,9 +269,10 @@ class _Parent:
         os.close(reading)
         if not is_ready:
             self._leaving.add(process)
+        self._counters.note_workers(len(self._workers.keys() - self._leaving))
         return is_ready
 
-    def _be_worker(self, listening: socket.socket, parent: int, writing: int) -> NoReturn:
+    def _be_worker(self, listening: socket.socket, parent: int, writing: int, slab: int | None) -> NoReturn:
         status = FAILED
         try:
             signal.set_wakeup_fd(-1)
@@ -244,7 +287,8 @@ class _Parent:
                 listening,
                 ready=lambda: os.write(writing, b"."),
                 may_continue=lambda: os.getppid() == parent,
-                buckets=self._buckets,
+                shared=self._shared,
+                slab=slab,
             )
             status = 0
         except Exception:
@@ -274,9 +318,12 @@ class _Parent:
         place = self._workers.pop(process, None)
         is_expected = process in self._leaving
         self._leaving.discard(process)
+        self._slabs.pop(process, None)
+        self._counters.note_workers(len(self._workers.keys() - self._leaving))
         if place is None or self._stops or is_expected:
             return
         log.error("worker %d (process %d) ended with status %d", place, process, os.waitstatus_to_exitcode(status))
+        self._counters.worker_replaced()
         time.sleep(_PAUSE_S)
         self._start_or_stop(place)
 

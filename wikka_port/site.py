@@ -18,6 +18,7 @@ from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.assets import Asset, load_assets
 from wikka_port.caches import DocumentCache, TtlCache
 from wikka_port.config import WikiConfig
+from wikka_port.counters import Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import Entry, atom, rss
 from wikka_port.pages import Wiki
@@ -34,13 +35,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EditingLimits:
+    edits: RateLimiter
     drafts: RateLimiter
     new_drafts: RateLimiter  # without an account
     previews: RateLimiter
 
 
-def make_editing_limits(buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
+def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
     return EditingLimits(
+        RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
         RateLimiter(limits.DRAFTS_PER_MINUTE, limits.DRAFT_BURST, buckets, clock, "draft "),
         RateLimiter(limits.NEW_DRAFTS_PER_MINUTE, limits.NEW_DRAFT_BURST, buckets, clock, "new draft "),
         RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
@@ -56,8 +59,8 @@ class Site:
     assets: Mapping[str, Asset]
     documents: DocumentCache
     tokens: FormTokens
-    limiter: RateLimiter  # of edits
     pace: EditingLimits
+    counters: Counters
     page_count: TtlCache[int]
     rough_page_count: TtlCache[int]  # for rankings
     edit_count: TtlCache[int]
@@ -100,15 +103,22 @@ class Site:
         return self.templates.page(template, spoken()).render(values, visitor=self.visitor)
 
 
-def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], buckets: EditBuckets | None = None) -> Site:
-    """Make the Site of a process; without ``buckets``, which processes share, it has buckets of its own."""
+def make_site(
+    wiki: Wiki,
+    config: WikiConfig,
+    clock: Callable[[], float],
+    buckets: EditBuckets | None = None,
+    counters: Counters | None = None,
+) -> Site:
+    """Make the Site of a process; without ``buckets`` and ``counters``, which processes share, it has its own."""
+    counters = counters or Counters.of_process()
     assets = load_assets()
     languages = Languages.found(config.languages)
     speak_as_wiki(languages.catalogue(config.language))
     public = GuardedWiki(wiki, NOBODY)  # pages that everybody may see, for answers that are kept for all visitors
 
     def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> TtlCache[T]:
-        return TtlCache(find, age_s, clock, times=times, of=public.rights.rules)
+        return TtlCache(find, age_s, clock, times=times, of=public.rights.rules, counters=counters)
 
     buckets = EditBuckets.opened(config.rate_table_addresses) if buckets is None else buckets
     return Site(
@@ -117,10 +127,10 @@ def make_site(wiki: Wiki, config: WikiConfig, clock: Callable[[], float], bucket
         templates=Templates(config, assets),
         languages=languages,
         assets=assets,
-        documents=DocumentCache(config.document_cache_chars),
+        documents=DocumentCache(config.document_cache_chars, counters),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
-        limiter=RateLimiter(config.edits_per_minute, config.edit_burst, buckets, clock),
-        pace=make_editing_limits(buckets, clock),
+        pace=make_editing_limits(config, buckets, clock),
+        counters=counters,
         page_count=public_memory(public.count_pages, config.count_age_s),
         rough_page_count=public_memory(public.count_pages_roughly, config.count_age_s, times=limits.MEMORY_TIMES),
         edit_count=public_memory(public.count_changes, config.count_age_s, times=limits.MEMORY_TIMES),

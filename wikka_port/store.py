@@ -28,6 +28,7 @@ from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
+from wikka_port.counters import Counters, StoreOutcome
 from wikka_port.limits import ROWS_PER_CALL
 
 _log = logging.getLogger(__name__)
@@ -66,9 +67,17 @@ class Store:
     """A pool of at most ``pool`` connections, made when they are needed.  Thread-safe."""
 
     def __init__(
-        self, host: str, port: int, *, pool: int = 16, timeout_ms: int = TIMEOUT_MS, tls: ClientTls | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        pool: int = 16,
+        timeout_ms: int = TIMEOUT_MS,
+        tls: ClientTls | None = None,
+        counters: Counters | None = None,
     ) -> None:
         """``host`` may be several addresses with commas, as ``columnar.client.Connection`` takes them."""
+        self._counters = counters or Counters.of_process()
         self.host, self.port = host, port
         self._tls = tls
         self._timeout_ms = timeout_ms
@@ -82,6 +91,20 @@ class Store:
 
     def run(self, work: Callable[[Connection], T], *, pauses_s: tuple[float, ...] = PAUSES_S) -> T:
         """Return the result of ``work``.  Raises StoreUnavailable once all attempts have failed."""
+        began = time.monotonic()
+        outcome: StoreOutcome = "ok"
+        try:
+            return self._run(work, pauses_s)
+        except StoreUnavailable:
+            outcome = "unavailable"
+            raise
+        except _ANSWERS:
+            outcome = "refused"
+            raise
+        finally:
+            self._counters.store_done(outcome, time.monotonic() - began)
+
+    def _run(self, work: Callable[[Connection], T], pauses_s: tuple[float, ...]) -> T:
         if not self._free.acquire(timeout=BUSY_S):
             raise StoreUnavailable(self.address, f"all connections were in use for {BUSY_S:.0f} s")
         try:

@@ -41,16 +41,21 @@ def cells_of(
 
 
 def read_rows(engine: Engine, path: str, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
-    """Yield the rows of a store with their newest values only."""
+    """Return the rows of a store with their newest values only."""
     if not engine.exists(path):
         raise HostError(f"{path} holds no store")
     store = engine.open_reading(path)
     try:
-        rows: dict[bytes, dict[bytes, bytes]] = {}
-        for cell in cells_of(store, views_of(table), 0):
-            rows.setdefault(cell.row, {}).setdefault(cell.family + b":" + cell.qualifier, cell.value)
+        return rows_in(store, table)
     finally:
         store.close()
+
+
+def rows_in(store: Store, table: Table) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:
+    """Return the rows of an open store with their newest values only."""
+    rows: dict[bytes, dict[bytes, bytes]] = {}
+    for cell in cells_of(store, views_of(table), 0):
+        rows.setdefault(cell.row, {}).setdefault(cell.family + b":" + cell.qualifier, cell.value)
     return rows.items()
 
 

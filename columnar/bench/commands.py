@@ -22,15 +22,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from columnar.bench.address import Endpoint, EndpointFailed, parse_endpoint, spoken_to
 from columnar.bench.dataset import ROWS
 from columnar.bench.endpoint import client_of, drop_table, prepare
-from columnar.bench.figures import machine, now
 from columnar.bench.measuring import Generators, Line, Plan, generators, measure
-from columnar.bench.processes import resident_mb
 from columnar.bench.protocols import BINARY, WIRES
 from columnar.bench.report import Footprint, Report, remarks_of, sides_of, table_of
 from columnar.bench.tls_connections import context_of
-from columnar.bench.workloads import STANDARD, Workload
+from columnar.bench.workloads import FURTHER, STANDARD, Workload
 from columnar.client.tls import ClientTls
 from columnar.client.tls_options import tls_options
+from gauge.machine import machine, now
+from gauge.processes import resident_mb
 
 CANNOT_MEASURE: Final = 1  # exit status
 _WIDTH: Final = 160  # of tables without a terminal
@@ -103,7 +103,9 @@ def workloads_option(known: dict[str, Workload], default: str, **groups: Sequenc
         return tuple(known[name] for name in names)
 
     named = {group: ", ".join(names) for group, names in groups.items()}
-    some = "; ".join(f"{names} (together: {group})" for group, names in named.items()) or ", ".join(known)
+    grouped = {name for names in groups.values() for name in names}
+    single = [name for name in known if name not in grouped]
+    some = "; ".join([*(f"{names} (together: {group})" for group, names in named.items()), *single])
     return click.option(
         "-w", "--workloads", default=default, show_default=True, callback=checked, help=f"Some of: {some}."
     )
@@ -194,7 +196,7 @@ def bench() -> None:
 @bench.command("run")
 @click.argument("endpoint", type=Address())
 @click.option("--pid", "pids", multiple=True, type=int, help="A server process: its memory, and processor time.")
-@workloads_option(STANDARD, "all", all=tuple(STANDARD))
+@workloads_option({**STANDARD, **FURTHER}, "all", all=tuple(STANDARD))
 @load_options
 def run_command(
     endpoint: Endpoint,

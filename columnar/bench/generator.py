@@ -20,10 +20,10 @@ from typing import Final
 from columnar.bench.address import Endpoint, EndpointFailed
 from columnar.bench.connections import SILENCE_S, Connection
 from columnar.bench.faults import failed
-from columnar.bench.processes import cpu_s_of
 from columnar.bench.protocols import WIRES, BadReply
 from columnar.bench.tls_connections import connector
 from columnar.bench.workloads import MORE_CALLS, Session, Workload
+from gauge.processes import cpu_s_of
 
 WARM_UP_SHARE: Final = 0.2  # of a run, not counted
 LATE_NS: Final = 10_000_000_000  # after the end of the time, for the first unit

@@ -23,7 +23,7 @@ from typing import Final
 from rich.table import Table
 
 from columnar.bench.endpoint import Watcher
-from columnar.bench.figures import PERCENTILES, percentiles_us
+from gauge.histogram import PERCENTILES, percentiles_us
 
 STOP_NS: Final = 100_000  # between two readings of the clock; less is the interpreter's own
 PUT_BYTES: Final = 150  # of a log, for a put of 100 bytes

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from columnar.bench.address import Endpoint
 from columnar.bench.generator import LoadRun, Outcome, run
 from columnar.bench.workloads import Workload
+from gauge.rounds import zigzag_rounds
 
 R = TypeVar("R")
 
@@ -151,9 +152,3 @@ def in_rounds(
         os.sync()
         found[place].append(loads[place](line * rounds + number))
     return found
-
-
-def zigzag_rounds(rounds: int, places: int) -> Iterator[tuple[int, int]]:
-    """Yield (round, place) as A B, then B A, and so on, so that other load of the machine affects every place alike."""
-    for number in range(rounds):
-        yield from ((number, place) for place in (range(places) if number % 2 == 0 else reversed(range(places))))

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from columnar.bench.figures import percentiles_us
 from columnar.bench.generator import Outcome
 from columnar.bench.measuring import Line
 from columnar.bench.protocols import BINARY
 from columnar.bench.workloads import Workload
+from gauge.histogram import percentiles_us
 
 BUSY_GENERATOR: Final = 0.9  # of a core; above it the generator itself may be the limit
 

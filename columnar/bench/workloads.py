@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from columnar.bench import calls, dataset
-from columnar.bench.calls import CallSpec, Exchange, Numbered
+from columnar.bench.calls import CallSpec, Exchange, Keyed, Numbered
 from columnar.bench.dataset import ROWS_TABLE, SMALL_TABLE, TABLES, TableData
 from columnar.bench.protocols import BINARY, FRAME_HEAD, BadReply, Wire
 from columnar.wire import idl
@@ -92,6 +92,30 @@ def repeating(
     """Return sessions that go round one ring of calls, each from a place of its own."""
     packed = [spec.packed(wire) for spec in ring(rows, rng)]
     return [Repeating(packed, number * len(packed) // connections) for number in range(connections)]
+
+
+class Drawing:
+    """A session of gets of whole rows, each drawn evenly from all rows: so it reads a table larger than memory.
+
+    A ring has few different calls, whose rows are soon in every cache.
+    """
+
+    __slots__ = ("_awaited", "_keyed", "_rng", "_rows")
+
+    def __init__(self, spec: CallSpec, rows: int, rng: Chance, wire: Wire) -> None:
+        self._awaited = spec.packed(wire)
+        self._keyed = Keyed(self._awaited.frame, spec.args[1])
+        self._rows = rows
+        self._rng = rng
+
+    def first(self) -> bytes:
+        return self._keyed.frame(dataset.row_key(self._rng.randrange(self._rows)))
+
+    def take_reply(self, reply: bytes) -> tuple[bytes, int]:
+        awaited = self._awaited
+        if not reply.startswith(awaited.good, FRAME_HEAD) or len(reply) < awaited.reply_bytes:
+            raise BadReply(reply)
+        return self.first(), awaited.units
 
 
 class Scanning:
@@ -183,9 +207,16 @@ def _get_cell(rows: int, rng: Chance) -> list[CallSpec]:
 
 
 def _get_row(rows: int, rng: Chance) -> list[CallSpec]:
-    size = dataset.ROW_BYTES - dataset.CELLS
-    arguments = [(ROWS_TABLE, key) for key in _keys(rows, rng)]
-    return [CallSpec("getRow", one, calls.list_of(1), reply_bytes=size) for one in arguments]
+    return [_get_of(key) for key in _keys(rows, rng)]
+
+
+def _get_of(key: bytes) -> CallSpec:
+    return CallSpec("getRow", (ROWS_TABLE, key), calls.list_of(1), reply_bytes=dataset.ROW_BYTES - dataset.CELLS)
+
+
+def _get_any(rows: int, rng: Chance, connections: int, wire: Wire) -> list[Session]:
+    spec = _get_of(dataset.row_key(0))
+    return [Drawing(spec, rows, rng, wire) for _ in range(connections)]
 
 
 def _get_columns(rows: int, rng: Chance) -> list[CallSpec]:
@@ -238,4 +269,8 @@ STANDARD: Final[dict[str, Workload]] = {
         Workload("scan-rows", "scan, whole 8 KB rows", "rows", partial(_scan, ROWS_TABLE), open_loop=False),
         Workload("load", "load by batches of 100 rows of 8 KB", "rows", _load, open_loop=False),
     )
+}
+# "all" leaves these out: they are for a data set larger than memory.
+FURTHER: Final[dict[str, Workload]] = {
+    "get-any-row": Workload("get-any-row", "get any row of the data set, 8 KB", "rows", _get_any, tables=(TABLES[1],)),
 }

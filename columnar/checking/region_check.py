@@ -21,7 +21,7 @@ from typing import Final
 
 from columnar.checking.findings import Report, Severity
 from columnar.errors import ColumnarError, DamagedData, abbreviate
-from columnar.flows.delivery_state import unpack_cursor
+from columnar.flows.delivery_cursor import unpack_cursor
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Table
 from columnar.regions.log.change_record import Kind, unpack_key

@@ -32,7 +32,9 @@ from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue, st
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.regions.life.opening import opened
-from columnar.regions.region import Region
+from columnar.regions.log.lost_changes import Timeline, begin_timeline
+from columnar.regions.region import Region, spaces_of
+from columnar.regions.spaces import options_of_spaces
 from columnar.storage.api import Engine
 from columnar.storage.commit import Committer
 from columnar.storage.data_folder import LOST_AND_FOUND, META, REGIONS
@@ -114,8 +116,20 @@ class _Repair:
         self._logs.lack(damaged.info, damaged.lost, self._result.left.append)
         region = f"{damaged.table} {damaged.info.encoded}"
         self._folders.make([damaged.info.encoded])
+        self._begin_anew(damaged)
         self._result.done.append(f"{region}: an empty region, for {damaged.lost}")
         self._result.left.append(f"{region}: all that was written to it is lost; restore the table from a snapshot")
+
+    def _begin_anew(self, damaged: Damaged) -> None:
+        """Begin a timeline in the empty region: else it would give the sequences of its lost log again."""
+        schema = self._catalogue.tables[damaged.table].schema
+        timeline = Timeline.from_loss(system_ms())
+        path = self._folders.path(damaged.info.encoded)
+        store = self._engine.open_store(path, spaces_of(schema), options_of_spaces(schema))
+        try:
+            begin_timeline(store, damaged.info.region_id, timeline)
+        finally:
+            store.close()
 
     async def _salvage(self, damaged: Damaged) -> None:
         entry = self._catalogue.tables[damaged.table]

@@ -1,10 +1,11 @@
 """happybase's API with Columnar's additions.
 
 ``Connection`` is a ``happybase.Connection``, so every program written for happybase runs with it unchanged.  The
-additions are ``Table.check_and_mutate``, ``Connection.admin`` (``Admin``: create with attributes and split points,
-alter, truncate, regions, namespaces), ``Connection.triggers``, ``Connection.views``, ``Connection.view`` (reads of a
-view), ``Connection.snapshots``, ``Table.slice`` (a part of a wide row), ``Connection.status``, and
-``Connection.is_columnar``, which tells Columnar from a plain HBase.
+additions are ``Table.check_and_mutate``, ``Table.transact`` (rows of a group as one step), ``Table.slice`` (a part of a
+wide row), ``Connection.admin`` (``Admin``: create with attributes and split points, alter, truncate, regions,
+namespaces), ``Connection.triggers``, ``Connection.views``, ``Connection.view`` (reads of a view),
+``Connection.snapshots``, ``Connection.status``, and ``Connection.is_columnar``, which tells Columnar from a plain
+HBase.
 """
 
 from columnar.client.admin import (
@@ -18,20 +19,29 @@ from columnar.client.admin import (
 )
 from columnar.client.cluster import ClusterAdmin
 from columnar.client.connection import Connection, ConnectionPool
-from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, NotYet
-from columnar.client.snapshots import Snapshot, Snapshots
-from columnar.client.table import (
+from columnar.client.errors import (
+    AlreadyExists,
+    GroupConflict,
+    IllegalArgument,
+    IOError,
+    LeaseLost,
+    LeaseNotFree,
+    NotColumnar,
+    NotYet,
+)
+from columnar.client.row_operations import (
     Append,
     CheckResult,
     Contribute,
     Delete,
     Expect,
     Increment,
-    MemberCell,
     Put,
-    Table,
+    Send,
     puts,
 )
+from columnar.client.snapshots import Snapshot, Snapshots
+from columnar.client.table import MemberCell, Table
 from columnar.client.tls import ClientTls
 from columnar.client.triggers import Triggers
 from columnar.client.view_cells import Group, Member
@@ -58,9 +68,12 @@ __all__ = [
     "Expect",
     "FamilyDescription",
     "Group",
+    "GroupConflict",
     "IOError",
     "IllegalArgument",
     "Increment",
+    "LeaseLost",
+    "LeaseNotFree",
     "Member",
     "MemberCell",
     "NotColumnar",
@@ -69,6 +82,7 @@ __all__ = [
     "RegionAdmin",
     "RegionStatus",
     "Registration",
+    "Send",
     "Snapshot",
     "Snapshots",
     "Source",

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from columnar.client.errors import WrongArgument
 
 DEFAULT_PORT: Final = 9090
+UNIX: Final = "unix:"  # before the path of a socket, in the place of an address
 MOST_ADDRESSES: Final = 100  # of one client; an address more is a mistake in a list
 _ADDRESS: Final = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^:\[\]]+))(?::(?P<port>\d{1,5}))?", re.ASCII)
 

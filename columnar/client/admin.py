@@ -20,6 +20,7 @@ from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
+    from columnar.model.reader_groups import GroupStatus
 
 Name = bytes | str
 Attributes = Mapping[str, object]
@@ -211,6 +212,16 @@ class Admin:
         self._connection.call("columnarCompact", _bytes(table_or_region), True)
 
     # --- namespaces --------------------------------------------------------------------------------
+
+    def reader_groups(self, table: Name) -> list[GroupStatus]:
+        """Return the groups of readers of the table's changes: members, ranges of rows, and how old commits are."""
+        from columnar.client.group_changes import list_groups
+
+        return list_groups(self._connection, _bytes(table))
+
+    def drop_reader_group(self, table: Name, group: str) -> bool:
+        """Forget a group of readers with its positions; return False if there is none."""
+        return bool(self._connection.call("columnarDropReaderGroup", _bytes(table), group))
 
     def create_namespace(self, name: Name, configuration: Attributes | None = None) -> None:
         self._connection.call("columnarCreateNamespace", _bytes(name), _configuration(configuration or {}))

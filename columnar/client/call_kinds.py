@@ -22,10 +22,12 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ROW_READS: Final = _names("get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarRowSlice")
+_ROW_READS: Final = _names(
+    "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarRowSlice columnarReadGroup"
+)
 _ROW_WRITES: Final = _names(
     "mutateRow mutateRowTs atomicIncrement deleteAll deleteAllTs deleteAllRow deleteAllRowTs checkAndPut"
-    " columnarCheckAndMutate"
+    " columnarCheckAndMutate columnarMutateGroup"
 )
 _IN_STRUCT: Final = _names("increment append")  # TIncrement, TAppend
 _CUT_READS: Final = _names("getRows getRowsWithColumns getRowsTs getRowsWithColumnsTs")
@@ -39,8 +41,10 @@ _OTHER_READS: Final = _names(
     " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists columnarListNamespaces"
     " columnarListNamespaceTables columnarDescribeNamespace columnarRegionOwners columnarServers columnarLocations"
     " columnarLocate columnarTransitions columnarDecisions columnarStatus columnarRegions columnarTriggers"
-    " columnarTriggerDead columnarTriggerWait columnarViews columnarViewWait columnarFlows columnarSnapshotList"
-    " columnarLoadTarget"
+    " columnarTriggerDead columnarWait columnarTriggerWait columnarViews columnarViewWait columnarFlows"
+    " columnarSnapshotList columnarLoadTarget columnarQueuePeek columnarQueueStats columnarQueueDead"
+    " columnarTopicList columnarTopicWait"
+    " columnarPartitionFetch columnarPartitionWait columnarPartitionOffset columnarPartitionState"
 )
 
 

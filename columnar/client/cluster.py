@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 R = TypeVar("R")
 
 
-class _Caller(Protocol):
+class StoreCaller(Protocol):
     def call(self, method: str, *args: Any) -> Any: ...
 
 
@@ -144,27 +144,27 @@ class ClusterAdmin:
     Regions are named by their full or encoded names.
     """
 
-    def __init__(self, connection: _Caller) -> None:
+    def __init__(self, connection: StoreCaller) -> None:
         self._connection = connection
 
     # --- status ------------------------------------------------------------------------------------
 
     def servers(self) -> ClusterStatus:
-        return _record(ClusterStatus, self._connection.call("columnarServers"))
+        return record_of(ClusterStatus, self._connection.call("columnarServers"))
 
     def locations(self, table: bytes) -> list[RegionLocation]:
-        return [_record(RegionLocation, one) for one in self._connection.call("columnarLocations", table)]
+        return [record_of(RegionLocation, one) for one in self._connection.call("columnarLocations", table)]
 
     def locate(self, table: bytes, row: bytes) -> RowLocation:
-        return _record(RowLocation, self._connection.call("columnarLocate", table, row))
+        return record_of(RowLocation, self._connection.call("columnarLocate", table, row))
 
     def transitions(self) -> list[Transition]:
         """Return the transitions of regions, the longest-running first."""
-        return [_record(Transition, one) for one in self._connection.call("columnarTransitions")]
+        return [record_of(Transition, one) for one in self._connection.call("columnarTransitions")]
 
     def decisions(self) -> list[Decision]:
         """Return the last 200 decisions, newest first."""
-        return [_record(Decision, one) for one in self._connection.call("columnarDecisions")]
+        return [record_of(Decision, one) for one in self._connection.call("columnarDecisions")]
 
     # --- changes: each call returns when the change is done ----------------------------------------
 
@@ -212,7 +212,7 @@ class ClusterAdmin:
     # --- the maintenance lock, which a holder renews every ten seconds -----------------------------
 
     def maintenance(self) -> MaintenanceStatus:
-        return _record(MaintenanceStatus, self._connection.call("columnarMaintenance"))
+        return record_of(MaintenanceStatus, self._connection.call("columnarMaintenance"))
 
     def acquire_maintenance(
         self, nonce: str, holder: str, what: str = "", *, renews: bool = False
@@ -223,11 +223,19 @@ class ClusterAdmin:
         lose the lock.
         """
         call = self._connection.call
-        return _record(MaintenanceStatus, call("columnarAcquireMaintenance", nonce, holder, what, renews))
+        return record_of(MaintenanceStatus, call("columnarAcquireMaintenance", nonce, holder, what, renews))
 
     def release_maintenance(self, nonce: str = "") -> MaintenanceStatus:
         """End the holding of this nonce, or anybody's; returns who held the lock before."""
-        return _record(MaintenanceStatus, self._connection.call("columnarReleaseMaintenance", nonce))
+        return record_of(MaintenanceStatus, self._connection.call("columnarReleaseMaintenance", nonce))
+
+    def log_levels(self, *changes: str) -> dict[str, str]:
+        """Change levels of loggers in all processes, until they restart or read their settings; return those in force.
+
+        A change is LOGGER=LEVEL, and LOGGER=default takes the logger's own level away.
+        """
+        found = self._connection.call("columnarLogLevels", list(changes))
+        return {process.decode(): levels.decode() for process, levels in found.items()}
 
     # --- over the private socket of a supervisor, or with a client certificate ---------------------
 
@@ -241,10 +249,10 @@ class ClusterAdmin:
         return self._change("columnarFence", server, dry_run)
 
     def _change(self, method: str, *args: Any) -> ClusterChange:
-        return _record(ClusterChange, self._connection.call(method, *args))
+        return record_of(ClusterChange, self._connection.call(method, *args))
 
 
-def _record(kind: type[R], struct: Any) -> R:
+def record_of(kind: type[R], struct: Any) -> R:
     """Make a record of the struct's fields, which have the record's names in the IDL's spelling."""
     hints = get_type_hints(kind)
     values = {name: _value(hint, getattr(struct, _idl_name(name))) for name, hint in hints.items()}
@@ -265,4 +273,4 @@ def _value(hint: Any, sent: Any) -> Any:
         key, value = get_args(hint)
         return {_value(key, one): _value(value, other) for one, other in (sent or {}).items()}
     records = [one for one in (hint, *get_args(hint)) if is_dataclass(one)]
-    return _record(records[0], sent) if records and sent is not None else sent  # type: ignore[arg-type]  # a class
+    return record_of(records[0], sent) if records and sent is not None else sent  # type: ignore[arg-type]  # a class

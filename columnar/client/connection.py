@@ -8,45 +8,43 @@ As in happybase, use a connection from one thread only, or use a ``ConnectionPoo
 from __future__ import annotations
 
 import queue
-import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from happybase.connection import Hbase
-from thriftpy2.thrift import TApplicationException
-
-from columnar.client.addresses import DEFAULT_PORT, Address, addresses_of
 from columnar.client.admin import Admin
 from columnar.client.errors import IllegalArgument, IOError, NotColumnar
 from columnar.client.snapshots import Snapshots
-from columnar.client.store_link import LinkSettings, StoreClient
-from columnar.client.store_socket import StoreSocket
+from columnar.client.store_connection import StoreConnection
 from columnar.client.table import Table
-from columnar.client.tls import ClientTls, TlsSocket, given
 from columnar.client.triggers import Triggers
 from columnar.client.view_reader import ViewReader
 from columnar.client.views import Definitions, Views
-from columnar.wire.idl import SERVICE
 
 if TYPE_CHECKING:
-    from columnar.client.happybase_types import HappybaseConnection as _HappybaseConnection
+    from columnar.client.changes import Changes, Start
+    from columnar.client.consuming import Consumer, Handler
+    from columnar.client.feeds import Feeds
     from columnar.client.happybase_types import HappybasePool as _HappybasePool
-    from columnar.client.store_calls import StoreCalls
+    from columnar.client.leases import Lease, Leases
+    from columnar.client.queues import Queue, Queues
+    from columnar.client.sessions import Session
+    from columnar.client.topics import Topic, Topics
 else:
-    from happybase import Connection as _HappybaseConnection
     from happybase.pool import ConnectionPool as _HappybasePool
 
-_UNKNOWN_METHOD: Final = TApplicationException.UNKNOWN_METHOD
 
-
-class Connection(_HappybaseConnection):
+class Connection(StoreConnection):
     """A ``happybase.Connection``, whose calls block.  ``timeout`` is in milliseconds; None waits for ever.
 
     ``tls_ca`` makes the connection use TLS; ``tls=True`` does, too, with the authorities that this system trusts.
     ``tls_cert`` and ``tls_key`` are the client's own certificate.  ``tls`` may also be a ``ClientTls`` or an
     ``ssl.SSLContext``.  ``unix_socket`` is a path that replaces host and port.
+
+    ``user`` signs in to a store with rights, with ``password`` or ``token`` (``sasl_socket``).  Over a Unix socket it
+    may have neither: the operating system's user is that user, or is root and acts as that user.
 
     ``host`` may be several addresses, as a list of ``HOST:PORT`` or as one text with commas: the first that answers is
     used, and the next one once its connection breaks.  A call that was sent is then called again only if it changes
@@ -55,109 +53,6 @@ class Connection(_HappybaseConnection):
     With ``routing`` calls go to the servers that own their rows, which saves the forwarding: rows, batches (cut by
     owners) and scans.  docs/connecting.md describes both.
     """
-
-    def __init__(
-        self,
-        host: str | Sequence[str] = "localhost",
-        port: int = 9090,
-        timeout: int | None = None,
-        *more: Any,
-        tls: ClientTls | ssl.SSLContext | bool | None = None,
-        tls_ca: str = "",
-        tls_cert: str = "",
-        tls_key: str = "",
-        unix_socket: str = "",
-        routing: bool = False,
-        **options: Any,
-    ) -> None:
-        self._tls = given(tls, tls_ca, tls_cert, tls_key)
-        self._unix_socket = unix_socket
-        self._routing = routing
-        self._calls: StoreCalls | None = None  # of several servers
-        self._addresses = _several(host, port, routing=routing and not unix_socket)
-        first = host if isinstance(host, str) else ""
-        if self._addresses is not None:
-            first, port = self._addresses[0]
-        super().__init__(first, port, timeout, *more, **options)
-
-    @classmethod
-    def at(cls, addresses: str, timeout: int | None = None, **options: Any) -> Self:
-        """Return an open connection to ``HOST:PORT``, or to several such addresses with commas, as a person types them.
-
-        ``timeout`` and ``options`` are those of the constructor.  Raises WrongArgument if the text is no address.
-        """
-        found = addresses_of(addresses)
-        if len(found) > 1:
-            return cls([str(one) for one in found], timeout=timeout, **options)
-        return cls(*found[0], timeout=timeout, **options)
-
-    def __enter__(self) -> Self:
-        self.open()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def _refresh_thrift_client(self) -> None:
-        """Make the Thrift clients as happybase does in its method of this name, but over our own socket."""
-        self._is_columnar: bool | None = None
-        if self._addresses is not None:
-            self._refresh_calls(self._addresses)
-            return
-        self.transport = self._transport_class(self._socket())
-        protocol = self._protocol_class(self.transport, decode_response=False)
-        self.client = StoreClient(Hbase, protocol)
-        self._extension: Any = StoreClient(SERVICE, protocol)
-
-    def _refresh_calls(self, addresses: Sequence[Address]) -> None:
-        """Close all connections, or make the clients of several servers."""
-        if self._calls is not None:
-            self._calls.close()
-            return
-        from columnar.client.store_calls import over_sockets  # most clients know one server
-
-        settings = LinkSettings(self._transport_class, self._protocol_class, self.timeout, self._tls)
-        self.transport = self._calls = over_sockets(addresses, settings, routing=self._routing)
-        self.client, self._extension = self._calls.clients
-
-    def _socket(self) -> StoreSocket:
-        """Return a socket that is not yet open."""
-        if self._tls is not None:
-            return TlsSocket(self._tls, self.host, self.port, socket_timeout=self.timeout)
-        if self._unix_socket:
-            return StoreSocket(unix_socket=self._unix_socket, socket_timeout=self.timeout)
-        return StoreSocket(self.host, self.port, socket_timeout=self.timeout)
-
-    @property
-    def address(self) -> Address:
-        """The address of the last connection; of several servers, of the last one to any server."""
-        return self._calls.address if self._calls is not None else Address(self.host, self.port)
-
-    @property
-    def knows_several(self) -> bool:
-        """Whether the connection goes on at another server, or the same one, if a server ends."""
-        return self._addresses is not None
-
-    def call(self, method: str, *args: Any) -> Any:
-        """Call a method of the extension.  Raises NotColumnar if the server is a plain HBase."""
-        function: Callable[..., Any] = getattr(self._extension, method)
-        try:
-            return function(*args)
-        except TApplicationException as error:
-            if error.type == _UNKNOWN_METHOD:
-                raise NotColumnar(method, str(self.address)) from None
-            raise
-
-    @property
-    def is_columnar(self) -> bool:
-        """Whether the server is a Columnar.  Calls the server at the first use, then remembers the answer."""
-        if self._is_columnar is None:
-            try:
-                self.call("columnarStatus")
-                self._is_columnar = True
-            except NotColumnar:
-                self._is_columnar = False
-        return self._is_columnar
 
     def table(self, name: bytes | str, use_prefix: bool = True) -> Table:
         wire_name = name.encode() if isinstance(name, str) else name
@@ -188,22 +83,15 @@ class Connection(_HappybaseConnection):
         try:
             self.call("columnarDropTable", self._table_name(name))
         except NotColumnar:
-            self._disable_and_delete(name)
-
-    def _disable_and_delete(self, name: bytes | str) -> None:
-        """Disable and drop on a plain HBase, in two calls.
-
-        If the drop is refused, a table that was enabled is enabled again.
-        """
-        was_enabled = self.is_table_enabled(name)
-        if was_enabled:
-            self.disable_table(name)
-        try:
-            super().delete_table(name)
-        except (IOError, IllegalArgument):
+            was_enabled = self.is_table_enabled(name)  # on a plain HBase in two calls
             if was_enabled:
-                self.enable_table(name)
-            raise
+                self.disable_table(name)
+            try:
+                super().delete_table(name)
+            except (IOError, IllegalArgument):
+                if was_enabled:
+                    self.enable_table(name)
+                raise
 
     def status(self) -> Any:
         """Return the server's StatusReport: version, tables with sizes, open regions, requests by method."""
@@ -231,6 +119,128 @@ class Connection(_HappybaseConnection):
         """Return a reader of the view ``name``, which requests the view's definition at its first read."""
         return ViewReader(self, Definitions(self.views, name))
 
+    def session(self, token: str = "") -> Session:
+        """Return a session, whose ``wait`` waits until its own writes have reached triggers and views.
+
+        ``token``: of an earlier session, which continues with its writes (docs/sessions.md).
+        """
+        from columnar.client.sessions import Session  # few programs wait for their writes
+
+        return Session(self, token)
+
+    def queue(self, name: bytes | str) -> Queue:
+        """Return the queue ``name``, which needs no creation (docs/queues.md)."""
+        from columnar.client.queues import Queue  # few programs use queues
+
+        return Queue(self, name)
+
+    @property
+    def queues(self) -> Queues:
+        from columnar.client.queues import Queues
+
+        return Queues(self)
+
+    def topic(self, name: str) -> Topic:
+        """Return the topic ``name``, to produce and read records (docs/topics.md)."""
+        from columnar.client.topics import Topic  # few programs use topics
+
+        return Topic(self, name)
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of the store: make, list, configure and drop them."""
+        from columnar.client.topics import Topics
+
+        return Topics(self)
+
+    @property
+    def feeds(self) -> Feeds:
+        """The feeds of the store: tables whose changes go into topics (docs/topics.md)."""
+        from columnar.client.feeds import Feeds
+
+        return Feeds(self)
+
+    def changes(
+        self,
+        name: bytes | str,
+        *,
+        start: Start = "now",
+        columns: Sequence[bytes | str] = (),
+        where: Sequence[str] = (),
+        rows: tuple[bytes | str, bytes | str] | None = None,
+        part: tuple[int, int] | None = None,
+        before: bool = False,
+        after: bool = False,
+        snapshot: bool = False,
+        consolidate: bool = False,
+        follow: bool = True,
+        heartbeats: bool = False,
+        max_bytes: int = 0,
+        poll_ms: int = 20_000,
+        group: str = "",
+    ) -> Changes:
+        """Return an iterator of the changes of a table with the attribute CHANGE_LOG (``client.changes``).
+
+        ``start``: ``"now"``; ``"beginning"``: the rows that are there, then their changes, without gap or repeat; a
+        position (bytes) of an earlier event; or a time.  ``columns``: families or columns; ``where``: conditions on
+        the row after the change, as ``"meta:state = ready"``; ``rows``: the first row, and the row before which it
+        ends; ``part=(i, n)``: the rows whose CRC-32 modulo n is i.  ``before`` and ``after`` add the row's cells; they
+        and ``where`` need the table's attribute CHANGE_LOG_IMAGES.  ``snapshot``: where the log no longer reaches,
+        events say which rows to forget, and these rows follow; else ChangesGone is raised.  ``consolidate``: changes of
+        a row within a reply become one, so a reader that is far behind catches up faster.  ``follow=False`` ends at the
+        log's present end.  ``group``: share the changes with all readers of this name (``client.group_changes``).
+        """
+        from columnar.client.changes import open_changes  # few programs follow changes
+
+        wire_name = self._table_name(name.encode() if isinstance(name, str) else name)
+        open_stream: Callable[..., Changes] = open_changes
+        if group:
+            from columnar.client.group_changes import open_member
+
+            open_stream = partial(open_member, group=group)
+        return open_stream(
+            self, wire_name, start=start, columns=columns, where=where, rows=rows, part=part, before=before,
+            after=after, snapshot=snapshot, consolidate=consolidate, follow=follow, heartbeats=heartbeats,
+            max_bytes=max_bytes, poll_ms=poll_ms,
+        )  # fmt: skip
+
+    def consume(
+        self,
+        name: bytes | str,
+        *,
+        group: str,
+        handler: Handler,
+        batch: int = 100,
+        tries: int = 5,
+        longest_s: float = 300.0,
+        **options: Any,
+    ) -> Consumer:
+        """Return a loop that hands the changes of a table to ``handler``, as a member of a group.
+
+        ``run`` it (``client.consuming``).  ``handler`` gets lists of at most ``batch`` events, and is called up to
+        ``tries`` times for each.  It keeps its rows for ``longest_s`` seconds for each.  ``options`` are those of
+        ``changes``.
+        """
+        from columnar.client.consuming import open_consumer  # few programs follow changes
+
+        return open_consumer(self, name, group, handler, batch=batch, tries=tries, longest_s=longest_s, options=options)
+
+    def lease(self, name: bytes | str, *, ttl_ms: int = 10_000, wait_ms: int = 60_000, holder: str = "") -> Lease:
+        """Return a lease to acquire, as ``with connection.lease("import") as lease``, which renews itself.
+
+        ``ttl_ms``: how long others wait after this program died.  ``wait_ms``: how long ``with`` waits until the lease
+        is free; then LeaseNotFree is raised.  ``holder`` is for people; without it they see the machine's name.
+        """
+        from columnar.client.leases import Lease, new_holder  # few programs need leases
+
+        return Lease(self, name, ttl_ms, wait_ms, new_holder(holder))
+
+    @property
+    def leases(self) -> Leases:
+        from columnar.client.leases import Leases
+
+        return Leases(self)
+
     @property
     def snapshots(self) -> Snapshots:
         return Snapshots(self)
@@ -257,10 +267,3 @@ class ConnectionPool(_HappybasePool):
             self._queue.put(Connection(**{**kwargs, "autoconnect": False}))
         with self.connection():  # an address that cannot be resolved is found out now
             pass
-
-
-def _several(host: str | Sequence[str], port: int, *, routing: bool) -> list[Address] | None:
-    """Return the addresses of a client of several servers, or None for one connection, as happybase's."""
-    if not host or (isinstance(host, str) and "," not in host):
-        return [Address(str(host or "localhost"), port or DEFAULT_PORT)] if routing else None
-    return addresses_of(host, port)

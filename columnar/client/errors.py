@@ -115,6 +115,44 @@ class NotYet(Exception):
         self.timeout_ms = timeout_ms
 
 
+class GroupConflict(Exception):
+    """Each try of a transaction met changes of others to what it had read; nothing was written."""
+
+    def __init__(self, group: bytes, tries: int) -> None:
+        super().__init__(
+            f"a transaction on the group of {group!r} met changes of others in each of its {tries} tries, and nothing "
+            "was written: read less of the group, make groups smaller, or allow more tries"
+        )
+        self.group = group
+        self.tries = tries
+
+
+class LeaseNotFree(Exception):
+    """Another program holds the lease, and has not given it back in time."""
+
+    def __init__(self, name: bytes, wait_ms: int) -> None:
+        super().__init__(
+            f"lease {_readable(name)} was not free within {wait_ms} ms; wait longer, or see who holds it: "
+            f"columnar lease show {_readable(name)}"
+        )
+        self.name = name
+
+
+class LeaseLost(Exception):
+    """The lease is not held any more: it was not renewed in time, or an operator has released it."""
+
+    def __init__(self, name: bytes, holder: str) -> None:
+        super().__init__(
+            f"{holder} does not hold lease {_readable(name)} any more: another program may have it; stop what needs "
+            "it, and acquire it again"
+        )
+        self.name = name
+
+
+def _readable(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
+
+
 def hbase_class(error: Exception) -> str:
     """Return the HBase exception class that a server's message begins with, or an empty string."""
     message = getattr(error, "message", b"") or b""

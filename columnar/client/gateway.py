@@ -14,7 +14,7 @@ from typing import Any
 from columnar.client.addresses import Address
 from columnar.client.call_kinds import REPEATABLE
 from columnar.client.store_link import BROKEN, Call, NotSent, StoreLink
-from columnar.client.store_socket import NoAnswer, NotConnected
+from columnar.client.store_socket import NoAnswer, NotConnected, NotSignedIn
 
 MakeLink = Callable[[Address], StoreLink]  # not yet open
 
@@ -33,7 +33,10 @@ class Gateway:
         return self._addresses[self._at]
 
     def usable_link(self) -> StoreLink:
-        """Return a usable link.  Raises NotConnected, which names all addresses, if none of them answers."""
+        """Return a usable link.  Raises NotConnected, which names all addresses, if none of them answers.
+
+        Raises NotSignedIn if the first that answers refuses the user.
+        """
         if self._link is not None:
             if self._link.is_usable:
                 return self._link
@@ -43,6 +46,9 @@ class Gateway:
             link = self._make_link(self.address)
             try:
                 link.connect()
+            except NotSignedIn:
+                link.close()
+                raise  # the other servers have the same users, and would count a failure each
             except BROKEN as error:
                 link.close()
                 failures.append(error)

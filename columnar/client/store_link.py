@@ -16,7 +16,7 @@ import select
 import socket
 import ssl
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from happybase.connection import Hbase
 from thriftpy2.protocol.cybin import ProtocolError
@@ -30,6 +30,9 @@ from columnar.client.store_socket import StoreSocket
 from columnar.client.tls import TlsSocket
 from columnar.wire.idl import SERVICE
 from columnar.wire.sockets import ENDED
+
+if TYPE_CHECKING:
+    from columnar.client.sasl_socket import ClientSignIn
 
 BROKEN: Final = (TTransportException, TProtocolException, ProtocolError, OSError, EOFError)
 HBASE: Final = 0  # happybase's definition of the service, with happybase's structs
@@ -84,6 +87,15 @@ class LinkSettings(NamedTuple):
     protocol_class: Any
     timeout_ms: int | None  # for each step of a call; None: for ever
     tls: ssl.SSLContext | None
+    sign_in: ClientSignIn | None = None
+
+
+def _transport(sock: StoreSocket, settings: LinkSettings) -> Any:
+    if settings.sign_in is None:
+        return settings.transport_class(sock)
+    from columnar.client.sasl_socket import signing_in  # most stores have no users
+
+    return signing_in(sock, settings.sign_in)
 
 
 class StoreLink:
@@ -101,14 +113,14 @@ class StoreLink:
             if settings.tls is not None
             else StoreSocket(address.host, address.port, **options)
         )
-        self._transport = settings.transport_class(self._socket)
+        self._transport = _transport(self._socket, settings)
         protocol = settings.protocol_class(self._transport, decode_response=False)
         self._clients = [StoreClient(service, protocol) for service in SERVICES]
         self._ended: select.poll | None = None  # made with the connection
         self.waits = False  # a call was sent, and its answer is not read
 
     def connect(self) -> None:
-        """Connect; once.  Raises an error of BROKEN."""
+        """Connect; once.  Raises an error of BROKEN, or WrongArgument if the address may not see a token."""
         self._transport.open()
         sock = self._socket.sock
         sock.settimeout(self._socket.socket_timeout)

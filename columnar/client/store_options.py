@@ -8,6 +8,7 @@ import click
 
 from columnar.client.tls import ClientTls
 from columnar.client.tls_options import tls_options
+from columnar.client.user_options import ClientUser, user_options
 from columnar.settings.configured import config_option, own_table
 from columnar.settings.option_kinds import Setting
 from columnar.settings.settings_file import COLUMNAR, Table
@@ -24,7 +25,7 @@ client_settings: Final = config_option(COLUMNAR, CLIENT, is_client=True)
 
 store_option = click.option(
     "--store", cls=Setting, envvar="COLUMNAR_STORE", default=DEFAULT_STORE, show_default=True, metavar="HOST:PORT",
-    help="Server to talk to, or several with commas: the first that answers; also in the environment's COLUMNAR_STORE.",
+    help="Server to talk to, or several with commas: the first that answers; or unix:PATH; also from COLUMNAR_STORE.",
 )  # fmt: skip
 
 
@@ -32,5 +33,6 @@ store_option = click.option(
 @client_settings
 @store_option
 @tls_options
-def client(store: str, tls: ClientTls | None) -> None:
+@user_options
+def client(store: str, tls: ClientTls | None, user: ClientUser | None) -> None:
     """Do nothing: the command stands for all commands that talk to a store."""

@@ -7,6 +7,7 @@ The errors of a socket:
                           command lines take a ``BrokenPipeError`` for the end of their own output's reader
     NotConnected          the connection could not be opened, has ended, or is closed; a ``TTransportException`` of
                           thriftpy2, whose text is its message
+    NotSignedIn           a NotConnected: the user was refused (``sasl_socket``)
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class NotConnected(TTransportException):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[type[NotConnected], tuple[int, str]]:
         return type(self), (self.type, self.message)
+
+
+class NotSignedIn(NotConnected):
+    """The server has refused the user, or is none that takes users."""
 
 
 class StoreSocket(TSocket):  # type: ignore[misc]

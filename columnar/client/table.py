@@ -1,104 +1,37 @@
-"""A happybase table with additional methods: atomic steps on a row (conditions, then operations), and wide rows."""
+"""A happybase table with additional methods: atomic steps on a row or a group of rows, and wide rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
-from columnar.client.errors import NotColumnar, WrongArgument
+from columnar.client.errors import NotColumnar
+from columnar.client.row_operations import (
+    CheckResult,
+    Expect,
+    Operation,
+    change_rows,
+    check_result,
+    condition_to_wire,
+    to_wire,
+)
 from columnar.model.contribution import unpack as unpack_member
 from columnar.wire.idl import columnar
 
 if TYPE_CHECKING:
     from columnar.client.connection import Connection
+    from columnar.client.row_groups import GroupResult, RowGroup, Transaction
 
-_OPS = {"<": 0, "<=": 1, "=": 2, "!=": 3, ">=": 4, ">": 5, "exists": 6, "absent": 7, "absent or empty": 8}
-
-
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """The condition ``column op value``.
-
-    A cell with an empty value exists.  ``absent`` is the negation of ``exists``, and ``!=`` that of ``=``.  HBase's
-    checkAndPut without a value is ``absent or empty``.
-    """
-
-    column: bytes
-    value: bytes | None = None
-    op: Literal["<", "<=", "=", "!=", ">=", ">", "exists", "absent", "absent or empty"] = "="
-
-    def __post_init__(self) -> None:
-        if self.op not in _OPS:
-            raise WrongArgument(f"'{self.op}' is no operator of a condition; use one of {' '.join(_OPS)}")
-
-    @staticmethod
-    def absent(column: bytes) -> Expect:
-        return Expect(column, None, "absent")
-
-    @staticmethod
-    def absent_or_empty(column: bytes) -> Expect:
-        return Expect(column, None, "absent or empty")
-
-    @staticmethod
-    def exists(column: bytes) -> Expect:
-        return Expect(column, None, "exists")
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    column: bytes
-    value: bytes
-    timestamp: int | None = None  # milliseconds; None: the server's clock
-    ttl_ms: int | None = None
+def _all_of(groups: Iterable[Sequence[Operation]]) -> Iterable[Operation]:
+    return chain.from_iterable(groups)
 
 
-def puts(cells: Mapping[bytes, bytes], timestamp: int | None = None) -> list[Put]:
-    """Return the puts of ``cells``, all with the same timestamp."""
-    return [Put(column, value, timestamp) for column, value in cells.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Removes cells of a column, or of a whole family, whose timestamps are not above ``timestamp``."""
-
-    column: bytes
-    timestamp: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Increment:
-    column: bytes
-    amount: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    column: bytes
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Contribute:
-    """Sets the amounts that a source contributes to totals of the row; exact even if repeated or late.
-
-    The server stores the contribution in the cell ``members:source``.  A sequence not above the stored sequence changes
-    nothing; a higher one adds the difference of the amounts to each total.  With ``order`` the source also has a cell
-    in the family ``ordered``, sorted by the order's bytes, which contains ``carry``.  Families with a time to live are
-    refused.
-    """
-
-    source: bytes
-    sequence: int | str  # rises with each change of the source: a number, or ``Change.sequence`` of a trigger
-    amounts: Mapping[bytes, int] | None  # by the column of each total, a counter; None withdraws the source
-    members: bytes = b"m"
-    order: bytes | None = None
-    ordered: bytes = b"o"
-    carry: Mapping[bytes, bytes] = field(default_factory=dict)
-    relative: bool = False  # the amounts are added to the source's earlier amounts
-
-
-Operation = Put | Delete | Increment | Append | Contribute
+TRIES = 20  # of a transaction that meets the changes of others
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +42,6 @@ class MemberCell:
     sequence: str
     order: bytes | None
     carry: dict[bytes, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    applied: bool
-    timestamp: int  # of all cells whose operation has no timestamp
-    sequence: str  # opaque; for ``Triggers.wait``
-    counters: list[int]  # new values of the increments, in their order
-    failed_condition: int | None  # index of the first unmet condition
 
 
 if TYPE_CHECKING:
@@ -137,13 +61,15 @@ class Table(_HappybaseTable):
         Returns after the fsync.  Raises IllegalArgument and IOError as happybase does, and NotColumnar with a plain
         HBase.
         """
-        return _check_result(
-            self.connection.call(
+        return check_result(
+            change_rows(
+                self.connection,
+                operations,
                 "columnarCheckAndMutate",
                 self.name,
                 row,
-                [_condition(one) for one in conditions],
-                [_to_wire(operation) for operation in operations],
+                [condition_to_wire(one) for one in conditions],
+                [to_wire(operation) for operation in operations],
                 {},
             )
         )
@@ -159,17 +85,18 @@ class Table(_HappybaseTable):
         sent = [
             columnar.CheckedRow(
                 row=row,
-                conditions=[_condition(one) for one in conditions],
-                operations=[_to_wire(operation) for operation in operations],
+                conditions=[condition_to_wire(one) for one in conditions],
+                operations=[to_wire(operation) for operation in operations],
             )
             for row, (conditions, operations) in rows.items()
         ]
         try:
-            answers = self.connection.call("columnarCheckAndMutateRows", self.name, sent)
+            changed = _all_of(operations for _, operations in rows.values())
+            answers = change_rows(self.connection, changed, "columnarCheckAndMutateRows", self.name, sent)
         except NotColumnar:  # or an older Columnar
             answers = [columnar.CheckedRowResult() for _ in sent]
         return {
-            row: self.check_and_mutate(row, *rows[row]) if answer.result is None else _check_result(answer.result)
+            row: self.check_and_mutate(row, *rows[row]) if answer.result is None else check_result(answer.result)
             for row, answer in zip(rows, answers, strict=True)
         }
 
@@ -216,67 +143,36 @@ class Table(_HappybaseTable):
         with a plain HBase.
         """
         loaded = [
-            columnar.LoadedRow(row=row, operations=[_to_wire(operation) for operation in operations])
+            columnar.LoadedRow(row=row, operations=[to_wire(operation) for operation in operations])
             for row, operations in rows.items()
         ]
-        self.connection.call("columnarLoadRows", self.name, loaded)
+        change_rows(self.connection, _all_of(rows.values()), "columnarLoadRows", self.name, loaded)
 
+    # --- groups of rows (the table attribute ROW_GROUP) ----------------------------------------------
 
-def _condition(expected: Expect) -> Any:
-    return columnar.Condition(column=expected.column, op=_OPS[expected.op], value=expected.value)
+    def group(self, row: bytes) -> RowGroup:
+        """Return the group of ``row``, which is read as of one moment."""
+        from columnar.client.row_groups import RowGroup  # most tables have no groups
 
+        return RowGroup(self, row)
 
-def _check_result(result: Any) -> CheckResult:
-    return CheckResult(
-        result.applied,
-        result.timestamp,
-        _text(result.sequence),
-        [int.from_bytes(cell.value, "big", signed=True) for cell in result.counters],
-        None if result.failedCondition < 0 else result.failedCondition,
-    )
+    def mutate_group(self, rows: Mapping[bytes, tuple[Sequence[Expect], Sequence[Operation]]]) -> GroupResult:
+        """Do ``check_and_mutate`` for rows of one group as one atomic step: all conditions hold, or nothing is done.
 
+        A row may have conditions alone.  Returns after the fsync.  Raises IllegalArgument and IOError as happybase
+        does, and NotColumnar with a plain HBase.
+        """
+        from columnar.client.row_groups import mutate_group
 
-def _to_wire(operation: Operation) -> Any:
-    make = columnar.RowOperation
-    if isinstance(operation, Put):
-        return make(
-            kind=0,
-            column=operation.column,
-            value=operation.value,
-            timestamp=operation.timestamp,
-            ttlMs=operation.ttl_ms,
-        )
-    if isinstance(operation, Delete):
-        return make(kind=1, column=operation.column, timestamp=operation.timestamp)
-    if isinstance(operation, Increment):
-        return make(kind=2, column=operation.column, amount=operation.amount)
-    if isinstance(operation, Contribute):
-        column = operation.members + b":" + operation.source
-        return make(kind=4, column=column, contribution=_contribution(operation))
-    if isinstance(operation, Append):
-        return make(kind=3, column=operation.column, value=operation.value)
-    raise WrongArgument(f"{operation!r} is no operation: give Put, Delete, Increment, Append or Contribute")
+        return mutate_group(self, rows)
 
+    def transact(self, group: bytes, f: Callable[[Transaction], T], tries: int = TRIES) -> T:
+        """Call ``f`` with a transaction on the group, write what it asked for as one step, and return its result.
 
-def _contribution(said: Contribute) -> Any:
-    sequence = (0, 0, said.sequence) if isinstance(said.sequence, int) else _numbers(said.sequence)
-    return columnar.Contribution(
-        sequence=list(sequence),
-        amounts=dict(said.amounts or {}),
-        withdrawn=said.amounts is None,
-        relative=said.relative,
-        orderFamily=said.ordered if said.order is not None else b"",
-        order=said.order,
-        carry=dict(said.carry),
-    )
+        If the rows that ``f`` has read have changed meanwhile, nothing is written, and ``f`` is called again, after
+        growing pauses, up to ``tries`` times in all.  Raises GroupConflict then.  An error of ``f`` ends the
+        transaction with nothing written.
+        """
+        from columnar.client.row_groups import transact
 
-
-def _numbers(token: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in token.split("-"))
-    except ValueError:
-        raise ValueError(f"a sequence is a number, or that of a change, as 7-1-42; not {token!r}") from None
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+        return transact(self, group, f, tries)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from columnar.client.delivery_waits import wait_within
 from columnar.model.flow_status import ListedTrigger
 from columnar.model.record_codec import unpack_records
 from columnar.model.trigger_registration import Registration, to_json
@@ -95,7 +97,9 @@ class Triggers:
         self._connection.call("columnarTriggerRemove", name)
 
     def list(self) -> list[ListedTrigger]:
-        return unpack_records(self._connection.call("columnarTriggers"), ListedTrigger)
+        """Return all triggers; ``connection.queues.served`` has the functions that serve queues."""
+        found = unpack_records(self._connection.call("columnarTriggers"), ListedTrigger)
+        return [one for one in found if one.registration is None or not one.registration.queue]
 
     def pause(self, name: str) -> None:
         self._connection.call("columnarTriggerPause", name)
@@ -139,4 +143,4 @@ class Triggers:
 
         Returns False after ``timeout_ms``.
         """
-        return bool(self._connection.call("columnarTriggerWait", name, sequence, timeout_ms))
+        return wait_within(timeout_ms, partial(self._connection.call, "columnarTriggerWait", name, sequence))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from columnar.client.delivery_waits import wait_within
 from columnar.client.errors import WrongArgument, wrong_arguments
 from columnar.model.flow_status import CheckReport, ViewStatus
 from columnar.model.record_codec import unpack_records
@@ -53,7 +55,7 @@ class Views:
 
         Returns False after ``timeout_ms``.
         """
-        return bool(self._connection.call("columnarViewWait", name, token, timeout_ms))
+        return wait_within(timeout_ms, partial(self._connection.call, "columnarViewWait", name, token))
 
     def rebuild(self, name: str, view: View | None = None) -> str:
         """Build the next generation beside the live one, with the definition ``view`` or the same.

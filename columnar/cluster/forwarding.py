@@ -55,19 +55,21 @@ class Links(Protocol):
 
 
 class RawMessage:
-    """A client's call as it came."""
+    """A client's call as it came, and the user who signed in."""
 
-    __slots__ = ("message", "protocol", "service")
+    __slots__ = ("message", "protocol", "service", "user")
 
-    def __init__(self, message: bytes, service: int, protocol: int) -> None:
+    def __init__(self, message: bytes, service: int, protocol: int, user: str = "") -> None:
         self.message = message
+        self.user = user
         self.service = service
         self.protocol = protocol  # one of ``row_forms.PROTOCOL_BYTES``
 
 
-def raw_message(request: Request, service: int, protocol: detect.Protocol) -> RawMessage:
+def raw_message(request: Request, service: int, ctx: CallContext) -> RawMessage:
     """Return the request's message as it came.  ``service``: THRIFT1 or THRIFT2."""
-    return RawMessage(request.message, service, _BINARY if protocol is detect.Protocol.BINARY else _COMPACT)
+    protocol = _BINARY if ctx.protocol is detect.Protocol.BINARY else _COMPACT
+    return RawMessage(request.message, service, protocol, ctx.user)
 
 
 class ForwardedRequest(ForwardedReply):
@@ -182,8 +184,7 @@ class ForwardedRequest(ForwardedReply):
             elif do is Do.RECALL or do is Do.FORGET:
                 self._let_go()
             elif do is Do.REFUSE_UNAVAILABLE:
-                route = self._route
-                self._fail(refusals.refuse_unavailable(route.region if route is not None else None, self.table))
+                self._fail(refusals.refuse_unavailable(self._route, self.table))
             elif do is Do.REFUSE_BLOCKED:
                 route = self._route
                 assert route is not None, "it says so"
@@ -203,7 +204,7 @@ class ForwardedRequest(ForwardedReply):
         forwarding.enters_queue(self)
         self._link, self._number = link, 0
         try:
-            number = link.call(raw.service, raw.protocol, raw.message, self)
+            number = link.call(raw.service, raw.protocol, raw.message, self, raw.user)
         except FrameTooLong as error:
             self._give_up(error)
             return
@@ -245,7 +246,7 @@ class UnretriedRequest(ForwardedReply):
     def send(self, link: PeerLink, raw: RawMessage) -> None:
         self._link = link
         try:
-            self._number = link.call(raw.service, raw.protocol, raw.message, self)
+            self._number = link.call(raw.service, raw.protocol, raw.message, self, raw.user)
         except FrameTooLong as error:
             self.fail(error)
 

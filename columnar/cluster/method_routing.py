@@ -19,6 +19,9 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
+from columnar.model.lease import LEASES_TABLE
+from columnar.model.queue_place import QUEUES_TABLE, first_row
+from columnar.model.topic import TOPICS_TABLE
 
 
 class MethodRoute(Enum):
@@ -42,12 +45,17 @@ def _listed(route: MethodRoute, names: str) -> dict[str, MethodRoute]:
 _THRIFT1: Final = {
     **_listed(
         MethodRoute.READ,
-        "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarLoadTarget columnarRowSlice",
+        "get getVer getVerTs getRow getRowWithColumns getRowTs getRowWithColumnsTs columnarLoadTarget columnarRowSlice"
+        " columnarReadGroup columnarQueuePeek columnarQueueStats columnarQueueDead"
+        " columnarPartitionFetch columnarPartitionWait columnarPartitionOffset columnarPartitionState",
     ),
     **_listed(
         MethodRoute.WRITE,
         "mutateRow mutateRowTs atomicIncrement increment deleteAll deleteAllTs deleteAllRow deleteAllRowTs append"
-        " checkAndPut columnarCheckAndMutate",
+        " checkAndPut columnarCheckAndMutate columnarMutateGroup columnarLease"
+        " columnarQueuePush columnarQueuePop columnarQueueSettle columnarQueueConfigure columnarQueueRedrive"
+        " columnarQueueRemoveDead columnarQueuePurge columnarQueueDrop"
+        " columnarPartitionSet columnarPartitionDrop columnarPartitionProduce columnarConsumerGroup",
     ),
     **_listed(
         MethodRoute.ROWS,
@@ -66,7 +74,9 @@ _THRIFT1: Final = {
         " getRegionInfo getThriftServerType getClusterId columnarDescribeTable columnarTableExists"
         " columnarListNamespaces columnarListNamespaceTables columnarDescribeNamespace"
         " columnarTriggerList columnarDeadLetters columnarTriggerDeadShow columnarViewList columnarViewCheck"
-        " columnarRegionOwners columnarRoute",
+        " columnarRegionOwners columnarRoute columnarWhoAmI"
+        " columnarTopicCreate columnarTopicConfigure columnarTopicDrop columnarTopicList columnarTopicProducer"
+        " columnarTopicWait columnarTopicGroups columnarTopicAudit columnarFeeds",
     ),
     **_listed(
         MethodRoute.MASTER,
@@ -81,14 +91,17 @@ _THRIFT1: Final = {
         " columnarMove columnarAssign columnarUnassign columnarDrain columnarDrainNode columnarBalance columnarSwitch"
         " columnarRestart columnarStop columnarFence columnarMaintenance columnarAcquireMaintenance"
         " columnarReleaseMaintenance columnarViewAdd columnarViewDrop columnarViewRebuild columnarViewSwap"
-        " columnarViewRollback",
+        " columnarViewRollback columnarFeedAdd columnarFeedDrop"
+        " columnarGrant columnarRevoke columnarPermissions columnarSetGroup columnarUsers"
+        " columnarSetPassword columnarAddToken columnarRemoveToken columnarDropUser columnarLogLevels"
+        " columnarQueuePrepare columnarTopicPrepare",
     ),
     **_listed(
         MethodRoute.OWNERS,
         "compact majorCompact columnarStatus columnarRegions columnarFlush columnarCompact columnarTriggerDead"
-        " columnarTriggers columnarTriggerRetry columnarTriggerWait columnarTriggerDeadRetry"
+        " columnarTriggers columnarTriggerRetry columnarWait columnarTriggerWait columnarTriggerDeadRetry"
         " columnarTriggerDeadSkip columnarTriggerDeadPurge columnarViews columnarViewWait columnarFlows"
-        " columnarCheckView",
+        " columnarCheckView columnarChanges columnarCommit columnarReaderGroups columnarDropReaderGroup",
     ),
 }
 _THRIFT2: Final = {
@@ -127,17 +140,44 @@ def _of_second(args: Sequence[Any]) -> Any:
     return getattr(args[1], "row", None) if len(args) > 1 else None
 
 
+def _first(args: Sequence[Any]) -> Any:
+    return args[0] if args else None
+
+
 def _first_row(_args: Sequence[Any]) -> Any:
     return b""  # the first region of the table
 
 
+def _of_queue(args: Sequence[Any]) -> Any:
+    return first_row(args[0]) if args and args[0] else None
+
+
+_QUEUE: Final = "columnarQueue"  # the methods of queues name their queue and no table
+_PARTITION: Final = "columnarPartition"  # and those of partitions of topics the row of a partition
+_CONSUMERS: Final = "columnarConsumerGroup"  # the same for the row of a group of consumers
 _IN_FIRST: Final = frozenset({"increment", "append"})  # Thrift 1: TIncrement, TAppend
 _BESIDE_TABLE: Final = frozenset({"checkAndPut", "checkAndDelete", "checkAndMutate"})  # Thrift 2; else TGet, TPut, ...
 
+# methods of a single row of a table that they do not name; their first argument is the row, or the queue
+TABLE_OF: Final[Mapping[str, bytes]] = {
+    "columnarLease": LEASES_TABLE.encode(),
+    **dict.fromkeys([name for name in _THRIFT1 if name.startswith(_QUEUE)], QUEUES_TABLE.encode()),
+    **dict.fromkeys([name for name in _THRIFT1 if name.startswith((_PARTITION, _CONSUMERS))], TOPICS_TABLE.encode()),
+}
+
+
+def names_queue(method: str) -> bool:
+    """Return whether a method of a single row names a queue, or a partition of a topic, instead of table and row."""
+    return method.startswith((_QUEUE, _PARTITION, _CONSUMERS))
+
 
 def _row_of(service: int, method: str) -> RowOf:
+    if method.startswith(_QUEUE):
+        return _of_queue
     if method == "columnarLoadTarget":
         return _first_row
+    if method in TABLE_OF:
+        return _first
     if service == THRIFT1:
         return _of_first if method in _IN_FIRST else _second
     return _second if method in _BESIDE_TABLE else _of_second

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
+from columnar.runtime.name_lookup import NameLookup
+
 UNIX_PREFIX: Final = "unix:"
 MAX_PORT: Final = 65_535
 PEER_SILENT_S: Final = 10  # as long as a leader waits for a node that renews its lease and answers nothing
@@ -26,6 +28,8 @@ _WATCHING: Final = {
     "TCP_KEEPCNT": 3,
     "TCP_USER_TIMEOUT": 1_000 * PEER_SILENT_S,  # milliseconds, of bytes that are not acknowledged
 }
+
+_NAMES: Final = NameLookup()  # of the peers of this process, as long as it lives
 
 ProtocolFactory: TypeAlias = Callable[[], Any]  # of objects with the methods of asyncio.Protocol
 
@@ -89,7 +93,8 @@ async def connect(address: PeerAddress, factory: ProtocolFactory, context: ssl.S
         await loop.create_unix_connection(made, address.path)
     else:
         name = address.host if context is not None else None
-        await loop.create_connection(made, address.host, address.port, ssl=context, server_hostname=name)
+        connected = await _NAMES.connect(address.host, address.port)
+        await loop.create_connection(made, sock=connected, ssl=context, server_hostname=name)
 
 
 def port_of(server: asyncio.Server) -> int:

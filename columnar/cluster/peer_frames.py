@@ -2,7 +2,8 @@
 
     frame := length:u32 number:u64 kind:u8 body          big-endian; length counts the bytes after it
     kind       body
-    1 call     service:u8 protocol:u8 message   a client's call unchanged: without its frame, without HTTP around it
+    1 call     service:u8 protocol:u8 message   a client's call unchanged: without its frame, without HTTP around it;
+               with a user who signed in: service+USER:u8 protocol:u8 length:u8 name message
     2 answer   message                          in the client's own protocol, with its seqid
     3 request  msgpack [operation, {...}]       a message of ``message_codec``
     4 response msgpack                          the answer to a request
@@ -46,6 +47,8 @@ RESPONSE: Final = 4
 REFUSED: Final = 5
 HELLO: Final = 6
 PROOF: Final = 7
+
+USER: Final = 0x10  # added to the service of a call whose user has signed in (only with ``rights = on``)
 
 _PROTOCOLS: Final = {1: Protocol.BINARY, 2: Protocol.COMPACT}
 
@@ -92,12 +95,29 @@ class Frame:
     @property
     def message_start(self) -> int:
         """The start of the client's message in a call, which is ``buffer[message_start:end]``."""
-        return self.start + _CALL_BYTES
+        if not self.buffer[self.start] & USER:
+            return self.start + _CALL_BYTES
+        return self.start + _CALL_BYTES + 1 + self.buffer[self.start + _CALL_BYTES]
+
+    @property
+    def user(self) -> str:
+        """The user of a call; "" if nobody signed in.  Raises BadFrame."""
+        if not self.buffer[self.start] & USER:
+            return ""
+        start = self.start + _CALL_BYTES + 1
+        length = self.buffer[start - 1] if start <= self.end else 0
+        try:
+            name = self.buffer[start : start + length].decode()
+        except UnicodeDecodeError:
+            name = ""
+        if not name or start + length > self.end:
+            raise BadFrame("a call whose user has no name")
+        return name
 
     @property
     def service(self) -> int:
         """The service of a call, THRIFT1, THRIFT2 or THRIFT1_OPERATOR.  Raises BadFrame."""
-        found = self.buffer[self.start] if self.end - self.start >= _CALL_BYTES else 0
+        found = self.buffer[self.start] & ~USER if self.end - self.start >= _CALL_BYTES else 0
         if found not in (THRIFT1, THRIFT2, THRIFT1_OPERATOR):
             raise BadFrame(f"a call of no service of ours ({found})")
         return found
@@ -130,8 +150,12 @@ class Frame:
 # --- packing -----------------------------------------------------------------------------------------
 
 
-def call_head(number: int, service: int, protocol: int, size_bytes: int) -> bytes:
+def call_head(number: int, service: int, protocol: int, size_bytes: int, user: str = "") -> bytes:
     """Return the bytes before a call's message of this size, which follows unchanged.  Raises FrameTooLong."""
+    if user:
+        name = user.encode()
+        named = b"%c%b" % (len(name), name)
+        return call_head(number, service | USER, protocol, len(named) + size_bytes) + named
     if size_bytes + _CALL_BYTES + _COUNTED > PEER_FRAME_BYTES:
         raise _too_long(size_bytes)
     return _pack_call_head(size_bytes + _CALL_BYTES + _COUNTED, number, CALL, service, protocol)

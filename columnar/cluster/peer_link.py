@@ -158,13 +158,13 @@ class PeerLink:
 
     # --- calls and requests --------------------------------------------------------------------------
 
-    def call(self, service: int, protocol: int, message: bytes, call: Call) -> int:
+    def call(self, service: int, protocol: int, message: bytes, call: Call, user: str = "") -> int:
         """Send a client's message unchanged; return the call's number.  If it raises FrameTooLong, nothing was sent.
 
         A call that the link does not take gets ``not_sent`` before this returns.
         """
         self._last_number = number = self._last_number + 1
-        self._begin(number, peer_frames.call_head(number, service, protocol, len(message)), message, call)
+        self._begin(number, peer_frames.call_head(number, service, protocol, len(message), user), message, call)
         return number
 
     async def send_request(self, message: Message[R]) -> R:

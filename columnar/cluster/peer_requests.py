@@ -1,4 +1,4 @@
-"""(pure) The requests between servers for calls on several regions: rows, writes, scans, upkeep, triggers, views.
+"""(pure) The requests between servers for calls on several regions: rows, writes, scans, upkeep, triggers, logs, views.
 
 A gateway splits a call by the owners of its rows, sends each a request, and merges the answers.  Rows travel in the
 form of the reply to the client wherever they can, so that the gateway does not unpack them.
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from columnar.cluster.row_forms import Block, Figures, Place, RegionState, ReplyForm
 from columnar.limits import ROWS_BYTES
+from columnar.model.change_stream import StreamRange, StreamSpec
 from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
 from columnar.model.mutation import RowWrite
 from columnar.model.read import ReadSpec, ScanSpec
@@ -72,6 +73,7 @@ class Rows(Message[RowsFound]):
 class Applied:
     not_local_rows: tuple[int, ...] = ()  # numbers of rows that were not written; all others are on disk
     sequence: tuple[int, int, int] | None = None  # ``change_record.Sequence`` of the last change, if there was any
+    earlier: tuple[tuple[int, int, int], ...] = ()  # the last changes of the other regions that were written into
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,24 @@ class Apply(Message[Applied]):
 
     table: str
     rows: tuple[RowWrite, ...]  # each row once
+
+
+@dataclass(frozen=True, slots=True)
+class CellReplaced:
+    is_done: bool = False  # False: the cell had a different value, and nothing was written
+    is_not_local: bool = False  # a different server owns the row's region, or it was unavailable: nothing was written
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceCell(Message[CellReplaced]):
+    """Replace the value of one cell, if the cell is as expected."""
+
+    table: str
+    row: bytes
+    family: bytes
+    qualifier: bytes
+    expected: bytes | None  # None: no cell
+    value: bytes | None  # None: delete the cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +225,116 @@ class LogAgain(Message[bool]):
     row: bytes
     trigger: str
     change: bytes = b""  # as in a log (``change_record``), with its stamp; empty: the row as it is now
+
+
+# --- change streams ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPart:
+    region: RegionInfo
+    ranges: tuple[StreamRange, ...]  # cover the region's rows; empty: the stream begins here
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesFound:
+    events: bytes  # ``model.change_events``
+    ranges: tuple[tuple[StreamRange, ...] | None, ...]  # after the events, by part; None: a different server owns it
+    is_at_end: bool  # nothing more is to be read of any part now
+    up_to_ms: int  # every change with a lower stamp is in the log and was read; 0: unknown
+    tick: int  # of the server's logs, for ``WaitChanges``
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges(Message[ChangesFound]):
+    """Read the changes of regions for a change stream."""
+
+    table: str
+    spec: StreamSpec
+    start: str  # of parts without ranges: ``now``, ``beginning``, or a time in ms since 1970
+    parts: tuple[ChangesPart, ...]
+    max_bytes: int
+    gateway: str = ""  # which counts its rounds; in one round each log is read up to the same end
+    round: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessages:
+    is_not_local: bool = False  # a different server owns the queue's region, or it was unavailable: nothing was done
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    body: bytes
+    name: bytes  # of which a queue takes one message, so that a push may be repeated
+    headers: tuple[tuple[bytes, bytes], ...]
+    group: bytes = b""
+    priority: int = 0
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PushMessages(Message[StoredMessages]):
+    """Store messages in a queue of the server; the answer comes when they are on disk."""
+
+    queue: bytes
+    messages: tuple[QueuedMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedRecords:
+    error: int = 0  # ``model.topic.TopicError``; if it is not NONE, nothing was done
+    is_not_local: bool = False  # a different server owns the partition's region: nothing was done
+
+
+@dataclass(frozen=True, slots=True)
+class PushedRecord:
+    sequence: bytes  # rises, as bytes compare, within the records of its producer
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRecords(Message[AppendedRecords]):
+    """Append records to a partition of the server; the answer comes when they are on disk.
+
+    Records up to the highest sequence that the partition has of the producer are left out.
+    """
+
+    partition: bytes  # its row
+    producer: bytes
+    records: tuple[PushedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettledLeases:
+    lasted: tuple[bool, ...] = ()  # by receipt, whether the lease lasted until then
+    is_not_local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SettleLeases(Message[SettledLeases]):
+    """End or extend leases on messages of a queue of the server (``queues.lease_ends``)."""
+
+    queue: bytes
+    receipts: tuple[bytes, ...]
+    what: str
+    ms: int
+    error: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChanges(Message[bool]):
+    """Wait until a log of these regions has more durable changes than at ``tick``; the answer is False on timeout.
+
+    The answer is True at once if this server does not own all the regions, or did not give the tick.
+    """
+
+    regions: tuple[RegionInfo, ...]
+    tick: int
+    timeout_ms: int
 
 
 # --- status requests ---------------------------------------------------------------------------------
@@ -336,6 +466,7 @@ class RepairGroup(Message[RepairResult]):
     members: tuple[tuple[bytes, bytes], ...] = ()  # member, print
 
 
+CHANGE_READS: Final[tuple[type[Message[Any]], ...]] = (ReadChanges, WaitChanges)
 VIEW_CHECKS: Final[tuple[type[Message[Any]], ...]] = (
     SourcePart, GroupsPart, ReadSourceRows, ReadGroupMembers, SayAgain, RepairGroup,
 )  # fmt: skip

@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -156,6 +157,8 @@ class PeerServer:
             return
         client = self._client(link)
         ctx = client.binary if protocol is _BINARY else client.compact
+        if user := frame.user:
+            ctx = replace(ctx, user=user)
         call = _Call(self, link, frame, service, wire, ctx)
         self.serving_bytes += call.size_bytes
         if self._waiting or self._spent_s >= SLICE_S:

@@ -132,9 +132,16 @@ def _error_from_plain(plain: dict[str, Any]) -> ColumnarError:
     return error
 
 
-def refuse_unavailable(region: RegionInfo | None, table: str) -> NotServingRegion:
-    """Return the error of a call that found no owner in time: nothing was done."""
-    what = f"region {region.encoded} of table {table}" if region is not None else f"table {table}"
+def refuse_unavailable(where: Route | RegionInfo | None, table: str) -> NotServingRegion:
+    """Return the error of a call that found no owner in time: nothing was done.
+
+    A route tells an operator where to look: at the server that should have served the region.
+    """
+    if isinstance(where, Route):
+        owners = [where.server] if where.source is None else [where.source.server, where.server]
+        what = f"region {where.region.encoded} of table {table}, of server {' or '.join(map(str, owners))},"
+    else:
+        what = f"region {where.encoded} of table {table}" if where is not None else f"table {table}"
     return NotServingRegion(f"{what} was not served by any server in time; nothing was done, try again")
 
 

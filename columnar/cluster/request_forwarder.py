@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 
 from columnar.cluster.forwarding import Forwarding, raw_message
-from columnar.cluster.method_routing import METHOD_ROUTES, ROWS_OF, MethodRoute, RowOf
+from columnar.cluster.method_routing import METHOD_ROUTES, ROWS_OF, TABLE_OF, MethodRoute, RowOf
 from columnar.errors import ForwardToMaster, RegionMoved, RegionNotLocal, ScannerNotFound
 from columnar.model.owner import Incarnation
 from columnar.regions.server import RegionServer
@@ -36,11 +36,12 @@ ServerOfScanner = Callable[[int], Incarnation | None]  # by the scanner's id; No
 class OneRow:
     """A method of a single row.  Constant."""
 
-    __slots__ = ("is_write", "row_of")
+    __slots__ = ("is_write", "row_of", "table")
 
-    def __init__(self, row_of: RowOf, is_write: bool) -> None:
+    def __init__(self, row_of: RowOf, is_write: bool, table: bytes | None) -> None:
         self.row_of = row_of
         self.is_write = is_write
+        self.table = table  # None: the first argument names it
 
 
 def _unknown(_scanner_id: int) -> None:
@@ -77,7 +78,7 @@ class RequestForwarder:
         self._owner_of = owner_of
         self._method_routes = METHOD_ROUTES[service]
         self._of_one_row = {
-            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE)
+            method: OneRow(row_of, self._method_routes[method] is MethodRoute.WRITE, TABLE_OF.get(method))
             for method, row_of in ROWS_OF[service].items()
         }
         self.forwarded_calls: dict[str, int] = {}  # counts by method; at most one for each method of the service
@@ -98,7 +99,7 @@ class RequestForwarder:
         if found is None:
             return None
         args = request.args
-        table, row = args[0], found.row_of(args)
+        table, row = args[0] if found.table is None else found.table, found.row_of(args)
         if type(table) is not bytes:
             table = getattr(table, "table", None)  # of TIncrement and TAppend
         if type(table) is not bytes or type(row) is not bytes:
@@ -106,7 +107,7 @@ class RequestForwarder:
         served = self._tables.meant(table)
         if served is None or not served.enabled or not self._server.is_not_local(served, row):
             return None
-        return self._forward_row(ctx, request, method.name, served.schema.name, row, found.is_write)
+        return self._forward_row(ctx, request, method.name, served.schema.name, row, found)
 
     def forward_after_error(self, ctx: CallContext, request: Request, error: Exception) -> ForwardedReply | None:
         """Forward the call if ``error`` says so.  Returns None if ``error`` is for the client."""
@@ -116,18 +117,21 @@ class RequestForwarder:
         return self._forward_by_error(ctx, request, method.name, error)
 
     def _forward_row(
-        self, ctx: CallContext, request: Request, method: str, table: str, row: bytes, is_write: bool
+        self, ctx: CallContext, request: Request, method: str, table: str, row: bytes, found: OneRow
     ) -> ForwardedReply:
-        """Forward the call to the row's owner; a client that calls owners itself is told the owner instead."""
-        if ctx.connection_id in self._routing:
+        """Forward the call to the row's owner; a client that calls owners itself is told the owner instead.
+
+        A client does not know the owners of a table that its call does not name.
+        """
+        if ctx.connection_id in self._routing and found.table is None:
             moved = self._owner_of(table, row)
             if moved is not None:
                 refused = ForwardedReply()
                 refused.fail(moved)
                 return refused
         self._count(method)
-        raw = raw_message(request, self._service, ctx.protocol)
-        return self._forwarding.forward(ctx, raw, table, row, is_write)
+        raw = raw_message(request, self._service, ctx)
+        return self._forwarding.forward(ctx, raw, table, row, found.is_write)
 
     def _count(self, method: str) -> None:
         self.forwarded_calls[method] = self.forwarded_calls.get(method, 0) + 1
@@ -140,13 +144,13 @@ class RequestForwarder:
             if found is None:
                 return None
             row = found.row_of(request.args) or b""
-            return self._forward_row(ctx, request, method, error.table, row, found.is_write)
+            return self._forward_row(ctx, request, method, error.table, row, found)
         if isinstance(error, ForwardToMaster):
             self._count(method)
-            return self._forwarding.to_master(raw_message(request, self._service, ctx.protocol))
+            return self._forwarding.to_master(raw_message(request, self._service, ctx))
         if isinstance(error, ScannerNotFound) and self._method_routes[method] is MethodRoute.SCANNER:
             server = self._server_of_scanner(error.scanner_id)
             if server is not None and server != self._forwarding.local_server:
                 self._count(method)
-                return self._forwarding.to_server(server, raw_message(request, self._service, ctx.protocol))
+                return self._forwarding.to_server(server, raw_message(request, self._service, ctx))
         return None

@@ -232,7 +232,7 @@ class Search:
         if self._deadline_s is None:
             self._deadline_s = now_s + UNAVAILABLE_TIMEOUT_S
         if now_s >= self._deadline_s:
-            raise refusals.refuse_unavailable(route.region if route is not None else None, self._table)
+            raise refusals.refuse_unavailable(route, self._table)
         pause_s = min(self._pause_s, self._deadline_s - now_s)
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         self._tries += 1

@@ -22,6 +22,7 @@ Writes of rows have a form of their own:
                [4, family, source, [origin, epoch, n], amounts | nil, [total, ...], order family, order | nil,
                 [[column, value], ...], relative]                           contribution, of totals [family, qualifier]
                [5, as 4 ..., part]                                              contribution of a later part of a change
+               [6, target, key, name, group, delay_ms, priority, body, [[key, value], ...]]     a send of the change
 
 Rows of a bulk load share their columns, so a shape is sent once.  Packing a put takes 0.5 us; a value of a shape costs
 nothing but its bytes.
@@ -53,6 +54,7 @@ from columnar.model.mutation import (
 )
 from columnar.model.owner import Incarnation, incarnation_of
 from columnar.model.schema import Table
+from columnar.model.send import Send
 from columnar.model.trigger_registration import Registration
 
 V = TypeVar("V")
@@ -80,6 +82,8 @@ _KEYS: Final = {
 _UNSENT: Final = frozenset(
     {
         "Trigger.row_cells",
+        "Feed.row_cells",
+        "FeedSet.numbers_data",
         "KeptView.row_cells",
         "Triggers.numbers_data",
         "ViewSet.numbers_data",
@@ -292,10 +296,10 @@ def _decode_registration(plain: Any) -> Registration:
 
 # --- writes ------------------------------------------------------------------------------------------
 
-_PUT, _DELETE, _INCREMENT, _APPEND, _CONTRIBUTE, _CONTRIBUTE_PART = range(6)
+_PUT, _DELETE, _INCREMENT, _APPEND, _CONTRIBUTE, _CONTRIBUTE_PART, _SEND = range(7)
 _MADE: Final[dict[int, Any]] = {
     _PUT: Put, _DELETE: Delete, _INCREMENT: Increment, _APPEND: Append, _CONTRIBUTE: Contribute,
-    _CONTRIBUTE_PART: Contribute,
+    _CONTRIBUTE_PART: Contribute, _SEND: Send,
 }  # fmt: skip
 _Columns: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -315,6 +319,8 @@ def _encode_writes(writes: tuple[RowWrite, ...]) -> dict[str, Any]:
             assert not write.conditions, "a call with a condition concerns one row, and goes to its owner as it came"
             is_synced = write.durability is Durability.SYNC
             sent: list[Any] = [write.row, None, is_synced, [_encode_operation(one) for one in write.operations]]
+            for send in write.sends:  # as operations: a server that does not know sends refuses them, as it must
+                sent[3].append([_SEND, *send[:-1], [list(header) for header in send.headers]])
             rows.append([*sent, write.hops] if write.hops else sent)
     return {"shapes": [[list(column) for column in columns] for columns in shapes], "rows": rows}
 
@@ -351,22 +357,24 @@ def _decode_write(plain: Any, shapes: tuple[_Columns, ...]) -> RowWrite:
     row, shape = BYTES.decode(parts[0]), _SHAPE.decode(parts[1])
     if shape is None:
         durability = Durability.SYNC if _BOOL.decode(parts[2]) else Durability.ASYNC
-        operations = tuple([_decode_operation(one) for one in _parts(_parts(parts, 4)[3], 0)])
-        return RowMutation(row, operations, (), durability, _INT.decode(parts[4]) if len(parts) > 4 else 0)
+        decoded = [_decode_operation(one) for one in _parts(_parts(parts, 4)[3], 0)]
+        operations: tuple[Any, ...] = tuple([one for one in decoded if type(one) is not Send])
+        sends = tuple([one for one in decoded if isinstance(one, Send)])
+        return RowMutation(row, operations, (), durability, _INT.decode(parts[4]) if len(parts) > 4 else 0, sends)
     values = _VALUES.decode(parts[2])
     if not 0 <= shape < len(shapes) or len(values) != len(shapes[shape]):
         raise BadValue("values without their columns")
     return RowPuts(row, shapes[shape], values)
 
 
-def _decode_operation(plain: Any) -> Operation:
+def _decode_operation(plain: Any) -> Operation | Send:
     parts = _parts(plain, 1)
     kind = _INT.decode(parts[0])
     fields = _FIELDS.get(kind)
     if fields is None:
         raise BadValue(f"{kind} is no operation that this version knows")
     sent = _parts(parts, 1 + len(fields))
-    made: Operation = _MADE[kind](*[codec.decode(value) for codec, value in zip(fields, sent[1:], strict=False)])
+    made: Operation | Send = _MADE[kind](*[codec.decode(value) for codec, value in zip(fields, sent[1:], strict=False)])
     return made
 
 
@@ -408,6 +416,7 @@ _FIELDS: Final[dict[int, list[Codec[Any]]]] = {
         _INCREMENT: (bytes, bytes, int),
         _APPEND: (bytes, bytes, bytes),
         _CONTRIBUTE: _CONTRIBUTION,
+        _SEND: (bytes, bytes, bytes, bytes, int, int, bytes, tuple[tuple[bytes, bytes], ...]),
         _CONTRIBUTE_PART: (*_CONTRIBUTION, int),  # a server that does not know parts refuses it, as it must
     }.items()
 }

@@ -13,6 +13,10 @@ call without an answer also switches to the next endpoint, because the machine m
     a read     is sent to the next endpoint while time is left
     a write    is not repeated, because it was sent; the call raises CasOutcomeUnknown
 
+Etcd answers "database space exceeded" to writes that it does not carry out because it is full, and also to the write by
+which it becomes full, which it does carry out.  So after that answer the key is read: CasRefused is raised if nothing
+was written, else CasOutcomeUnknown.
+
 A token that etcd no longer knows (etcd restarted, or ``auth-token-ttl`` passed) is replaced at most once in a call.
 
 Knows nothing of leases.  Belongs to one thread at a time.
@@ -47,7 +51,8 @@ ATTEMPT_SHARE: Final = 0.5  # of the remaining time is given to one endpoint, so
 ATTEMPT_S: Final = 0.05  # at least
 _MISSING: Final = 0  # etcd's revision of a missing key
 _JSON: Final = {"Content-Type": "application/json"}
-# gRPC codes after which the operator must act and nothing was written; after any other a write may have taken effect.
+# gRPC codes after which the operator must act and nothing was written (but see ``_Full``); after any other a write may
+# have taken effect.
 _REFUSALS: Final = {3: "invalid", 7: "permission denied", 8: "exhausted", 9: "failed precondition", 12: "unimplemented"}
 _UNAUTHENTICATED: Final = 16
 # A server sends these before it has read a request.  With TLS 1.3 they come when the client waits for the answer.
@@ -94,6 +99,10 @@ class _Unauthenticated(Exception):
     """Etcd does not know the token, and did not carry the request out."""
 
 
+class _Full(CasRefused):
+    """Etcd is full; it may have carried out the write all the same, if by that write it became full."""
+
+
 class CasEtcd:
     """``CasStore`` over etcd."""
 
@@ -125,18 +134,18 @@ class CasEtcd:
 
     def create_key(self, key: str, value: bytes) -> int:
         check_key(key, value)
-        return self._write(key, [self._has_revision(key, _MISSING)], {"requestPut": self._put(key, value)})
+        return self._write(key, _MISSING, [self._has_revision(key, _MISSING)], {"requestPut": self._put(key, value)})
 
     def put_key(self, key: str, value: bytes, version: int) -> int:
         check_key(key, value)
-        return self._write(key, [self._is_at(key, version)], {"requestPut": self._put(key, value)})
+        return self._write(key, version, [self._is_at(key, version)], {"requestPut": self._put(key, value)})
 
     def delete_key(self, key: str, version: int, also: Condition | None = None) -> None:
         check_key(key)
         conditions = [self._is_at(key, version)]
         if also is not None:
             conditions.append(self._is_at(also.key, also.version))
-        self._write(key, conditions, {"requestDeleteRange": {"key": self._encoded(key)}})
+        self._write(key, version, conditions, {"requestDeleteRange": {"key": self._encoded(key)}})
 
     def read_key(self, key: str) -> Versioned | None:
         check_key(key)
@@ -171,16 +180,35 @@ class CasEtcd:
     def _has_revision(self, key: str, revision: int) -> dict[str, str]:
         return {"key": self._encoded(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
-    def _write(self, key: str, conditions: list[dict[str, str]], operation: dict[str, dict[str, str]]) -> int:
+    def _write(
+        self, key: str, version: int, conditions: list[dict[str, str]], operation: dict[str, dict[str, str]]
+    ) -> int:
         """Carry the operation out if all conditions hold; returns the store's revision, which is the key's version."""
-        answer = self._call("txn", {"compare": conditions, "success": [operation]}, written=key)
+        until_s = self._clock() + self._timeout_s
+        try:
+            answer = self._call("txn", {"compare": conditions, "success": [operation]}, until_s, written=key)
+        except _Full as refusal:
+            if self._revision(key, until_s) != version:
+                raise CasOutcomeUnknown(key, refusal.text) from refusal
+            raise
         if not answer.get("succeeded", False):
             raise VersionConflict(key)
         return int(answer["header"]["revision"])
 
-    def _call(self, method: str, body: dict[str, Any], written: str | None = None) -> dict[str, Any]:
+    def _revision(self, key: str, until_s: float) -> int | None:
+        """Return the key's version, or None if no endpoint answers in time."""
+        try:
+            found = self._call("range", {"key": self._encoded(key)}, until_s).get("kvs")
+        except (CasUnavailable, CasRefused):
+            return None
+        return _versioned(found[0]).version if found else _MISSING
+
+    def _call(
+        self, method: str, body: dict[str, Any], until_s: float | None = None, written: str | None = None
+    ) -> dict[str, Any]:
         """Call the gateway until an endpoint answers or time is over; ``written`` is the key that a write changes."""
-        until_s = self._clock() + self._timeout_s
+        if until_s is None:
+            until_s = self._clock() + self._timeout_s
         has_new_token, why = False, "no endpoint was tried"
         for attempt in range(2 * len(self._endpoints) + 2):
             left_s = until_s - self._clock()
@@ -276,7 +304,7 @@ class CasEtcd:
         if code == _UNAUTHENTICATED or any(word in why for word in _TOKEN_WORDS):
             raise _Unauthenticated(f"{url}: {why}")
         if code in _REFUSALS:
-            raise CasRefused(f"{url}: {why}; {_REPAIR}" if _FULL in why else f"{url}: {why}")
+            raise _Full(f"{url}: {why}; {_REPAIR}") if _FULL in why else CasRefused(f"{url}: {why}")
         raise _NoAnswer(f"{url}: {why}", was_sent=True)
 
     def _use_next(self) -> None:

@@ -1,7 +1,7 @@
 """The connection channel: a packet socket that passes client connections between a supervisor and a server.
 
     packet := service:u8 read:byte[0..READ_BYTES]     of SOCK_SEQPACKET, with one descriptor: the connection
-    service   the service that the client has connected to: ``ports.THRIFT1_SERVICE`` or ``THRIFT2_SERVICE``
+    service   the service that the client has connected to: ``ports.THRIFT1_SERVICE`` or another of its constants
     read      bytes that a server has read from the connection and not answered: the beginning of the next request
 
 The supervisor sends a connection to the server that is to serve it; the server returns a connection that a different

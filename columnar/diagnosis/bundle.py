@@ -40,11 +40,11 @@ PLAIN_VARIABLES: Final = frozenset(
     MALLOC_ARENA_MAX MALLOC_MMAP_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_TRIM_THRESHOLD_""".split()  # noqa: SIM905
 )
 PATH_VARIABLES: Final = frozenset(
-    """COLUMNAR_TLS_KEY COLUMNAR_TLS_CLIENT_KEY COLUMNAR_COORDINATION_KEY COLUMNAR_COORDINATION_PASSWORD_FILE
-    WIKKA_SMTP_PASSWORD_FILE WIKKA_SECRET_FILE""".split()  # noqa: SIM905
+    """COLUMNAR_TLS_KEY COLUMNAR_TLS_CLIENT_KEY COLUMNAR_PASSWORD_FILE COLUMNAR_TOKEN_FILE COLUMNAR_COORDINATION_KEY
+    COLUMNAR_COORDINATION_PASSWORD_FILE WIKKA_SMTP_PASSWORD_FILE WIKKA_SECRET_FILE""".split()  # noqa: SIM905
 )  # their files have secrets; their values, which parts may name, are none
 KNOWN_SETTINGS: Final = frozenset(
-    {one.name for kind in (StandaloneConfig, NodeConfig) for one in fields(kind)} | {"node", "log_level", "health_port"}
+    {one.name for kind in (StandaloneConfig, NodeConfig) for one in fields(kind)} | {"node", "log", "health_port"}
 )
 NEVER: Final = (
     LeftOut("values of cells, row keys, columns of rows", "they are data"),
@@ -67,11 +67,12 @@ def gather_bundle(subject: Subject, log: str) -> tuple[list[Part], list[LeftOut]
     running = facts.running
     settings = dict(running.settings) if running is not None else {}
     answers = StoreAnswers()
-    answers.query_store(_address(subject, running), subject.tls)
+    answers.query_store(_address(subject, running), subject.tls, subject.user)
     web = settings.get("web_port", (subject.settings or {}).get("web_port"))
     if isinstance(web, int) and web > 0:
         scheme = "https" if settings.get("tls_cert") or subject.tls is not None else "http"
-        answers.read_pages(f"{scheme}://{reachable(str(settings.get('host', '127.0.0.1')))}:{web}/", subject.tls)
+        host = reachable(str(settings.get("host", "127.0.0.1")))
+        answers.read_pages(f"{scheme}://{host}:{web}/", subject.tls, subject.user)
     else:
         answers.failures["metrics"] = answers.failures["slow requests"] = "the port of the pages is not known"
     lines = within(LOG_S, lambda: _last_lines(log or _log_of(running)))

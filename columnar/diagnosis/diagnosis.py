@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from columnar.client import ClientTls
+from columnar.client.user_options import ClientUser
 from columnar.diagnosis.facts import CertificateFacts, Facts, PortFacts, Role, RunningStore, StoreFacts
 from columnar.diagnosis.findings import Finding, by_level
 from columnar.diagnosis.folder_checks import check_folder
@@ -27,6 +28,8 @@ PORTS: Final = {
     "port": "--port",
     "web_port": "--web-port",
     "thrift2_port": "--thrift2-port",
+    "sqs_port": "--sqs-port",
+    "kafka_port": "--kafka-port",
     "health_port": "--health-port",
 }
 DEFAULT_PORTS: Final = {"port": 9090, "web_port": 9095}
@@ -41,6 +44,7 @@ class Subject:
     store: str  # HOST:PORT
     is_store_wanted: bool  # ``store`` was named
     tls: ClientTls | None = None
+    user: ClientUser | None = None
     settings: Mapping[str, Any] | None = None  # of the store that is to start: host, port, web_port, tls_cert ...
     role: Role | None = None
     is_before_start: bool = False  # a served folder and taken ports hinder the start that is to follow
@@ -52,7 +56,7 @@ def gather(subject: Subject) -> Facts:
     if subject.is_before_start:
         store = StoreFacts(subject.store, False)
     else:
-        store = store_facts(subject.store, subject.tls, is_wanted=subject.is_store_wanted)
+        store = store_facts(subject.store, subject.tls, subject.user, is_wanted=subject.is_store_wanted)
     data = subject.data
     if data is None and store.data and _is_local(store.data):
         data = store.data
@@ -64,7 +68,7 @@ def gather(subject: Subject) -> Facts:
         running = running_store(data, lock) or (served_by(lock) if is_of_folder else None)
     if running is not None and running.address and not (is_of_folder or subject.is_store_wanted):
         can_be_asked = subject.tls is not None or not running.speaks_tls  # else it refuses whoever has no certificate
-        store = store_facts(running.address, subject.tls, is_wanted=can_be_asked)
+        store = store_facts(running.address, subject.tls, subject.user, is_wanted=can_be_asked)
         is_of_folder = True
     settings = _settings(subject, running)
     return Facts(

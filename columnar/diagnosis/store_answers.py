@@ -5,6 +5,7 @@ Each question is asked alone, and a failure is noted beside the answers.  Blocks
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 import urllib.request
@@ -13,10 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.client.admin import RegionStatus
 from columnar.client.cluster import ClusterStatus, Decision, Transition
+from columnar.client.user_options import ClientUser
+from columnar.wire.browsers import is_loopback
 
 ANSWER_S: Final = 60.0
 PAGE_S: Final = 15.0
@@ -35,9 +39,9 @@ class StoreAnswers:
     slow: list[dict[str, Any]] | None = None  # the fields of ``SlowRequest``
     failures: dict[str, str] = field(default_factory=dict)  # by question: the class of the error
 
-    def query_store(self, address: str, tls: ClientTls | None) -> None:
+    def query_store(self, address: str, tls: ClientTls | None, user: ClientUser | None) -> None:
         """Ask the store at its port; after a status without an answer no more, because each question would wait."""
-        connection = self._try("store", lambda: _connected(address, tls))
+        connection = self._try("store", lambda: _connected(address, tls, user))
         if connection is None:
             return
         with closing(connection):
@@ -54,11 +58,12 @@ class StoreAnswers:
             self.transitions = self._try("transitions", admin.transitions)
             self.decisions = self._try("decisions", admin.decisions)
 
-    def read_pages(self, url: str, tls: ClientTls | None) -> None:
+    def read_pages(self, url: str, tls: ClientTls | None, user: ClientUser | None) -> None:
         """Read metrics and slow requests from the pages at ``url``, which ends with a slash."""
         context = tls.context() if tls is not None else None
-        self.metrics = self._try("metrics", lambda: _page(f"{url}metrics", context))
-        slow = self._try("slow requests", lambda: json.loads(_page(f"{url}requests?form=json", context)))
+        headers = self._try("sign-in to the pages", lambda: _authorization(url, user)) or {}
+        self.metrics = self._try("metrics", lambda: _page(f"{url}metrics", headers, context))
+        slow = self._try("slow requests", lambda: json.loads(_page(f"{url}requests?form=json", headers, context)))
         if isinstance(slow, list):
             self.slow = [one for one in slow if isinstance(one, dict)]
 
@@ -71,15 +76,25 @@ class StoreAnswers:
             return None
 
 
-def _connected(address: str, tls: ClientTls | None) -> Connection:
+def _connected(address: str, tls: ClientTls | None, user: ClientUser | None) -> Connection:
     context = tls.context() if tls is not None else None
-    return Connection.at(address, timeout=round(ANSWER_S * 1_000), tls=context)
+    secrets = user.secrets() if user is not None else {}
+    return Connection.at(address, timeout=round(ANSWER_S * 1_000), tls=context, **secrets)
 
 
-def _page(url: str, context: ssl.SSLContext | None) -> bytes:
+def _authorization(url: str, user: ClientUser | None) -> dict[str, str]:
+    """Return the headers by which the user signs in; none where the network could read the secret."""
+    parts = urlsplit(url)
+    if user is None or not (parts.scheme == "https" or is_loopback(parts.hostname or "")):
+        return {}
+    name, secret = user.secrets().values()
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode()}
+
+
+def _page(url: str, headers: dict[str, str], context: ssl.SSLContext | None) -> bytes:
     own = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
     )  # a proxy of the environment would see the store
-    with own.open(url, timeout=PAGE_S) as answer:
+    with own.open(urllib.request.Request(url, headers=headers), timeout=PAGE_S) as answer:  # noqa: S310 - http or https
         found: bytes = answer.read(PAGE_BYTES)
         return found

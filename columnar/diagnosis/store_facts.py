@@ -13,9 +13,9 @@ from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TException
 
 from columnar.client import ClientTls, Connection
-from columnar.client.addresses import addresses_of
 from columnar.client.errors import NotColumnar
 from columnar.client.store_socket import NoAnswer
+from columnar.client.user_options import ClientUser
 from columnar.diagnosis.facts import CertificateFacts, StoreFacts
 from columnar.errors import ColumnarError, HostError
 from columnar.runtime.pem_files import load_authorities, load_certificate, read_pem
@@ -53,13 +53,16 @@ def certificate_facts(cert: str, key: str, client_ca: str, *, links: bool) -> Ce
     return CertificateFacts(cert, key, begins_s=begins, ends_s=ends, key_mode=mode)
 
 
-def store_facts(address: str, tls: ClientTls | None, *, is_wanted: bool) -> StoreFacts:
-    """Ask the store for its status; waits ANSWER_S at most for each of its addresses."""
+def store_facts(address: str, tls: ClientTls | None, user: ClientUser | None, *, is_wanted: bool) -> StoreFacts:
+    """Ask the store for its status; waits ANSWER_S at most for each of its addresses.
+
+    ``address`` may be ``unix:PATH``, as for other commands.
+    """
     begun_s = monotonic()
     try:
-        addresses_of(address)
         context = tls.context() if tls is not None else None
-        with closing(Connection.at(address, timeout=round(ANSWER_S * 1_000), tls=context)) as connection:
+        secrets = user.secrets() if user is not None else {}
+        with closing(Connection.at(address, timeout=round(ANSWER_S * 1_000), tls=context, **secrets)) as connection:
             report = connection.status()
     except NotColumnar:
         return StoreFacts(address, is_wanted, error=f"{address} is a plain HBase gateway, and no store of ours")

@@ -2,7 +2,8 @@
 
     local      effects on open regions of this server: one batch per region and step, for all jobs together
     aside      a job for a region that is remote, unavailable, full or unreplayed continues as a task of its own, row
-               by row; it restarts whenever its progress is unknown, because stamped effects may be written again
+               by row; it restarts whenever its progress is unknown, because stamped effects may be written again.  So
+               does a job that sends messages to queues, which may be pushed again because they have names
     notified   ``on_applied`` is called when all effects of the job are on disk, or with an error that only a change by
                the caller can cure
 
@@ -25,9 +26,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import CallerError, ColumnarError, ProgramFault
@@ -37,6 +39,7 @@ from columnar.flows.governor import GovernedStep, Governor
 from columnar.flows.scheduled_trigger import SHARE
 from columnar.flows.write_line import WriteLine
 from columnar.model.mutation import RowMutation
+from columnar.model.send import Send
 from columnar.operations.access import TableAccess
 from columnar.regions.region import Region
 from columnar.regions.tables import ServedTable
@@ -59,6 +62,7 @@ QUIET_TRIES: Final = 3  # as many fail, within a second, while a region opens
 
 LOOP: Final = "the applier of effects"
 
+PushSends = Callable[[bytes, list[Send]], Awaitable[None]]  # to a queue, by its target; returns when they are on disk
 OnApplied = Callable[[ColumnarError | None], None]
 
 
@@ -160,6 +164,7 @@ class _Caller:
     has_gone: IsDisconnected
     connection_id: int = 0
     protocol: Protocol = Protocol.BINARY
+    user: str = ""
 
 
 class Applier:
@@ -172,6 +177,11 @@ class Applier:
         self._pending_bytes = 0
         self._pending_by_follower: dict[str, int] = {}  # bytes of each follower that has any
         self._on_room: Callable[[], None] = lambda: None  # called when there is more room than before
+        self._push_sends: PushSends | None = None  # None: no queues here
+
+    def connect_queues(self, push_sends: PushSends) -> None:
+        """Push the messages of effects by ``push_sends`` from now on."""
+        self._push_sends = push_sends
 
     def notify_room(self, on_room: Callable[[], None]) -> None:
         """Call ``on_room`` from now on whenever there is more room than before."""
@@ -256,7 +266,10 @@ class Applier:
         while taken < most and job.at < len(job.writes) and job.is_queued:
             table, mutation = job.writes[job.at]
             try:
-                self._put(job, table, mutation, batches)
+                if mutation.sends:
+                    self._go_aside(job)
+                else:
+                    self._put(job, table, mutation, batches)
             except ColumnarError as error:
                 self._failed(job, error)
             except UNEXPECTED as fault:
@@ -412,8 +425,17 @@ class Applier:
                 self._finish_job(job, None)
 
     async def _write_anywhere(self, job: Job) -> None:
+        """Write rows and push messages, in order; messages that follow each other go to their queue together (I1)."""
+        for target, group in groupby(job.writes, key=_target):
+            if target:
+                assert self._push_sends is not None, "a store has queues"
+                await self._push_sends(target, [send for _, mutation in group for send in mutation.sends])
+            else:
+                await self._write_rows(job, group)
+
+    async def _write_rows(self, job: Job, group: Iterable[Write]) -> None:
         writes: list[tuple[ServedTable, RowMutation]] = []
-        for table, mutation in job.writes:
+        for table, mutation in group:
             served = self._access.table(table)
             writes.append((served, for_table(mutation, served.schema)))
         outcome = self._writes.write_each(_Caller(job.has_gone), writes, _nothing, job.writer_view)
@@ -421,6 +443,11 @@ class Applier:
             await asyncio.shield(outcome.future)  # other jobs wait for this future, too
         elif outcome is not None:
             await outcome
+
+
+def _target(write: Write) -> bytes:
+    """Return the queue of a write that sends a message; empty for a write of a row."""
+    return write[0] if write[1].sends else b""
 
 
 def _nothing(_applied: Any) -> None:

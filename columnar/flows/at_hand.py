@@ -80,4 +80,6 @@ def value_bytes(record: ChangeRecord) -> int:
     for entries in (record.entries, record.before, record.after):
         for entry in entries:
             size += len(entry.value)
+    for send in record.sends:
+        size += len(send.body)
     return size

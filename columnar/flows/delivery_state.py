@@ -8,25 +8,18 @@ A batch (``take_batch``) is several changes that are delivered together; a row's
 order.  A batch that failed is halved: its changes are delivered again at once, in batches of half its size, until one
 change fails alone.
 
-Events: ``read_change``, ``passed``, ``done``, ``failed``, ``requeue_changes``, ``put_off``, ``halved``, ``named``,
-``came_to``, ``gave``, ``given_up``, ``fail_follower``, ``end_failures``.
-Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered.  A change for which ``failed``
-returns True is to be written to the dead letters and then reported by ``given_up``.
+Events: ``read_change``, ``passed``, ``done``, ``fail_change``, ``requeue_changes``, ``put_off``, ``halved``,
+``named``, ``came_to``, ``gave``, ``given_up``, ``fail_follower``, ``end_failures``.
+Instructions: the changes that ``take`` and ``take_batch`` return are to be delivered.  A change for which
+``fail_change`` returns True is to be written to the dead letters and then reported by ``given_up``.
 
 Invariants:
     I1. Every change up to ``read_to`` that is not open has been delivered or given up.
     I2. The changes of a row that are in flight are its oldest open ones, all of one delivery.
     I3. At most ``bound`` changes are open.  At the bound no more is read, and the log holds the rest.
 
-``Cursor`` is the durable part.  After a restart the open changes are delivered again, with the attempts that they had,
-and then the changes after ``read_to``.  The bytes of a cursor are msgpack, where a sequence is ``[origin, epoch, n]``:
-
-    [1, read_to, [[sequence, attempts], ...]]
-    [2, read_to, [...], [[sequence, state], ...]]                    if a change has a checkpoint
-    [3, read_to, [...], [...], kept]                                 if the follower's kind keeps data of its own
-    [4, read_to, [...], [[sequence, state, part], ...], kept]        if a checkpoint follows contributions to totals
-    [5, read_to, [...], [[sequence, state, part], ...], kept, [[sequence, due: ms since 1970], ...]]
-                                                                     if changes requested a later delivery
+``delivery_cursor.Cursor`` is the durable part.  After a restart the open changes are delivered again, with the attempts
+that they had, and then the changes after ``read_to``.
 
 Knows nothing of processes, sockets, logs and clocks: ``now_s`` is an argument.
 """
@@ -38,88 +31,18 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from columnar.errors import DamagedData
-from columnar.regions.log.change_record import Sequence
+from columnar.flows.delivery_cursor import Cursor, Progress
+from columnar.regions.log.change_record import Sequence, SequenceRange
 
 OPEN_CHANGES: Final = 4_096  # of one trigger in one region
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 60.0
 _DOUBLINGS: Final = 16  # more than the longest pause needs, and no overflow of a float
-_VERSION: Final = 1
-_WITH_PROGRESS: Final = 2
-_WITH_KEPT: Final = 3
-_WITH_PARTS: Final = 4
-_WITH_DUE: Final = 5
-_SHAPES: Final = (  # version, number of elements after the open changes
-    (_VERSION, 0), (_WITH_PROGRESS, 1), (_WITH_KEPT, 2), (_WITH_PARTS, 2), (_WITH_DUE, 3),
-)  # fmt: skip
 
 
 def pause_s(attempts: int) -> float:
     """Return the pause after ``attempts`` failures: 0.1, 0.2, 0.4 ... at most 60 s."""
     return float(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempts - 1, _DOUBLINGS)))
-
-
-class Progress(NamedTuple):
-    sequence: Sequence
-    state: bytes  # of the change's last checkpoint
-    part: int = 0  # of the change's contributions to totals: the first part after the checkpoint
-
-
-class Cursor(NamedTuple):
-    read_to: Sequence | None  # None: nothing yet
-    open: tuple[tuple[Sequence, int], ...]  # sequence, failed attempts; ascending
-    progress: tuple[Progress, ...] = ()  # of the open changes that have a checkpoint
-    kept: bytes = b""  # data of the follower's kind
-    due: tuple[tuple[Sequence, int], ...] = ()  # open changes that requested a later delivery: when, ms since 1970
-
-
-def pack_cursor(cursor: Cursor) -> bytes:
-    import msgpack  # as in ``frames``
-
-    open_changes = [[list(sequence), attempts] for sequence, attempts in cursor.open]
-    read_to = None if cursor.read_to is None else list(cursor.read_to)
-    parts: list[object] = [_VERSION, read_to, open_changes]
-    progress: list[list[object]] = [[list(one.sequence), one.state] for one in cursor.progress]
-    if cursor.due or any(one.part for one in cursor.progress):
-        progress = [[list(one.sequence), one.state, one.part] for one in cursor.progress]
-        parts = [_WITH_PARTS, read_to, open_changes, progress, cursor.kept]
-        if cursor.due:
-            parts = [_WITH_DUE, *parts[1:], [[list(sequence), at_ms] for sequence, at_ms in cursor.due]]
-    elif cursor.kept:
-        parts = [_WITH_KEPT, read_to, open_changes, progress, cursor.kept]
-    elif progress:
-        parts = [_WITH_PROGRESS, read_to, open_changes, progress]
-    packed: bytes = msgpack.packb(parts)
-    return packed
-
-
-def unpack_cursor(data: bytes) -> Cursor:
-    import msgpack
-
-    try:
-        version, read_to, open_changes, *more = msgpack.unpackb(data)
-        if (version, len(more)) not in _SHAPES:
-            raise DamagedData(f"trigger cursor of version {version}; this program knows {_WITH_DUE}")
-        found = tuple((Sequence(*sequence), int(attempts)) for sequence, attempts in open_changes)
-        progress = tuple([_progress(*one) for one in (more[0] if more else ())])
-        kept = bytes(more[1]) if len(more) > 1 else b""
-        due = tuple((Sequence(*sequence), int(at_ms)) for sequence, at_ms in (more[2] if len(more) > 2 else ()))
-        return Cursor(None if read_to is None else Sequence(*read_to), found, progress, kept, due)
-    except (ValueError, TypeError) as error:
-        raise DamagedData(f"trigger cursor: {error}") from error
-
-
-def _progress(sequence: list[int], state: bytes, part: int = 0) -> Progress:
-    if type(part) is not int or part < 0:
-        raise ValueError(f"part {part!r}")
-    return Progress(Sequence(*sequence), bytes(state), part)
-
-
-def needed_from(data: bytes) -> Sequence | None:
-    """Return the oldest record that the follower of this cursor may still read; None if it may read all records."""
-    cursor = unpack_cursor(data)
-    return cursor.open[0][0] if cursor.open else cursor.read_to
 
 
 class Delivery(NamedTuple):
@@ -221,7 +144,7 @@ class DeliveryState:
         """Close the change, which is in the dead letters."""
         self.done(sequence)
 
-    def failed(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
+    def fail_change(self, sequence: Sequence, error: str, now_s: float, attempts_allowed: int) -> bool:
         """Count a failure; return whether no attempt is left.
 
         Then the caller writes the change to the dead letters and calls ``given_up``.
@@ -270,7 +193,7 @@ class DeliveryState:
         self.requeue_changes(sequences, at_once=True)
 
     def named(self, sequences: list[Sequence], names: dict[Sequence, str]) -> list[tuple[Sequence, str]]:
-        """Handle a batch that failed because of the changes ``names``; return the changes to report as ``failed``.
+        """Handle a batch that failed because of the changes ``names``; return those to report by ``fail_change``.
 
         The other changes are delivered again at once.  A named change that is not the oldest of its row is also
         delivered again instead of returned.  Every named change is delivered alone from now on.
@@ -406,9 +329,19 @@ class DeliveryState:
     def oldest_open(self) -> Sequence | None:
         return next(iter(self._open), None)
 
-    def is_delivered(self, sequence: Sequence) -> bool:
-        """Return whether this one change, if it was for this trigger at all, is done or given up."""
-        return self.read_to is not None and sequence <= self.read_to and sequence not in self._open
+    def is_delivered(self, changes: SequenceRange) -> bool:
+        """Return whether each of these changes, if it was for this trigger at all, is done or given up."""
+        first, last = changes
+        if self.read_to is None or last > self.read_to:
+            return False
+        if first == last:
+            return first not in self._open
+        for one in self._open:  # in order
+            if one > last:
+                return True
+            if one >= first:
+                return False
+        return True
 
     def is_delivered_up_to(self, sequence: Sequence) -> bool:
         """Return whether every change up to ``sequence`` is done or given up."""

@@ -8,6 +8,7 @@ run wrote, and an effect whose outcome is unknown may be written again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, Final
 
 from columnar.errors import IllegalArgument, PutTooBig, RequestTooBig, abbreviate
@@ -16,25 +17,33 @@ from columnar.flows.effect_contributions import ChangeContributions, check_famil
 from columnar.flows.effect_contributions import Write as Write
 from columnar.limits import CELL_BYTES, ROW_OPERATIONS
 from columnar.model.cell import checked_row
-from columnar.model.effect import DELETE, PUT
+from columnar.model.effect import DELETE, PUT, SEND
 from columnar.model.mutation import Contribute, Delete, Operation, Put, RowMutation
 from columnar.model.schema import Table
+from columnar.model.send import QUEUE, Send, target_of
 
 WRITE_BYTES: Final = 200  # of a mutation's objects in memory
 OPERATION_BYTES: Final = 200
+SEND_PARTS: Final = 8
 _SEQUENCES: Final = (list, tuple)  # not ``list | tuple``: compiled code would create that type for each effect
 _COLUMNS: Final = (dict, list)
 _ALL_FAMILIES: Final = b""  # all families of the table, whose schema is not known when effects are decoded
 
 
 def writes_of(
-    effects: list[Any], stamp: int, hops: int = 0, make_contributions: Callable[[], ChangeContributions] | None = None
+    effects: list[Any],
+    stamp: int,
+    hops: int = 0,
+    make_contributions: Callable[[], ChangeContributions] | None = None,
+    name_sender: Callable[[], bytes] = bytes,
 ) -> list[Write]:
     """Return the mutations, in order.  Raises IllegalArgument or RequestTooBig for an effect that cannot be written.
 
     An effect may write only what a client may send, since a client could not read or remove anything else.
 
     ``hops`` is the number of hops of the change; ``make_contributions`` is called if effects contribute to totals.
+    ``name_sender`` returns the name of trigger and change, for the messages that effects send: a write that sends one
+    names its queue in the place of a table, and has no operations.
     """
     writes: list[Write] = []
     contributions: ChangeContributions | None = None
@@ -42,6 +51,8 @@ def writes_of(
         if make_contributions is not None and isinstance(effect, list) and effect and effect[0] in GIVING:
             contributions = contributions or make_contributions()
             contributions.add_contribution(effect, writes, hops + 1)
+        elif isinstance(effect, _SEQUENCES) and len(effect) == SEND_PARTS and effect[0] == SEND:
+            writes.append(_send_of(effect, name_sender(), hops + 1))
         else:
             writes.append(_write_of(effect, stamp, hops + 1))
     for _, mutation in writes:
@@ -54,12 +65,31 @@ def size_of(writes: list[Write]) -> int:
     size = 0
     for _, mutation in writes:
         size += len(mutation.row) + WRITE_BYTES + OPERATION_BYTES * len(mutation.operations)
+        for send in mutation.sends:
+            size += send.size_bytes
         for operation in mutation.operations:
             if isinstance(operation, Put):
                 size += len(operation.value)
             else:
                 size += getattr(operation, "size_bytes", 0)
     return size
+
+
+def _send_of(effect: Any, sender: bytes, hops: int) -> Write:
+    """Decode an effect that sends a message; a repeated run names the message as the first one did."""
+    _, target, body, name, group, priority, delay_ms, headers = effect
+    texts = (target, body, name, group)
+    if not all(isinstance(one, bytes) for one in texts) or not isinstance(headers, dict):
+        raise IllegalArgument(f"an effect that is none: {str(effect)[:100]}")
+    kind, queue = target_of(target)
+    if kind != QUEUE or not queue:
+        raise IllegalArgument(f"a trigger's Send goes to queue:NAME, not to {abbreviate(target)}")
+    sent = tuple(sorted(headers.items()))
+    if not name:
+        digest = blake2b(repr((texts, priority, delay_ms, sent)).encode(), digest_size=16).hexdigest()
+        name = b"send-%b-%b" % (blake2b(sender, digest_size=16).hexdigest().encode(), digest.encode())
+    send = Send(target, b"", name, group, delay_ms, priority, body, sent)
+    return target, RowMutation(target, (), hops=hops, sends=(send,))
 
 
 def _write_of(effect: Any, stamp: int, hops: int) -> Write:

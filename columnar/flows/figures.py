@@ -5,13 +5,9 @@ Figures count from the start of the process.  Owned by the loop; the time is an 
 
 from __future__ import annotations
 
-from collections import deque
-from typing import Final
-
 from columnar.flows.follower_name import FollowerName
+from columnar.flows.rolling_rate import RollingRate
 from columnar.model.histogram import Histogram
-
-RATE_S: Final = 60  # the rate is the mean over this many seconds
 
 
 class FollowerFigures:
@@ -20,31 +16,20 @@ class FollowerFigures:
         self.failed = 0  # attempts
         self.runs = Histogram()
         self._last_s: float | None = None
-        self._since_s = now_s
-        self._by_second: deque[tuple[int, int]] = deque()  # second and deliveries in it; RATE_S at most
+        self._rate = RollingRate(now_s)
 
     def delivery(self, now_s: float, changes: int = 1) -> None:
         self.delivered += changes
         self._last_s = now_s
-        second = int(now_s)
-        if self._by_second and self._by_second[-1][0] == second:
-            self._by_second[-1] = (second, self._by_second[-1][1] + changes)
-        else:
-            self._by_second.append((second, changes))
-            self._forget(now_s)
+        self._rate.add_events(changes, now_s)
 
     def note_failed(self) -> None:
         """Count an attempt that failed."""
         self.failed += 1
 
-    def _forget(self, now_s: float) -> None:
-        while self._by_second and self._by_second[0][0] <= now_s - RATE_S:
-            self._by_second.popleft()
-
     def rate_per_s(self, now_s: float) -> float:
-        self._forget(now_s)
-        seconds = min(float(RATE_S), max(1.0, now_s - self._since_s))
-        return sum(count for _, count in self._by_second) / seconds
+        """Return deliveries a second, over the last minute."""
+        return self._rate.per_s(now_s)
 
     def idle_s(self, now_s: float) -> float:
         """Return the time since the last delivery; -1 if there was none."""

@@ -20,13 +20,15 @@ from itertools import islice
 from typing import ClassVar, Final
 
 from columnar.flows.at_hand import AtHand
-from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, DeliveryState, Progress, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import Cursor, Progress, pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import OPEN_CHANGES, DeliveryState
 from columnar.flows.follower_name import FollowerName
+from columnar.flows.logged_failure import LoggedFailure
 from columnar.limits import LONGEST_LATER_S
 from columnar.model.flow_graph import Flow
 from columnar.model.flow_status import RUNNING
 from columnar.regions.log.change_log import ChangeLog
-from columnar.regions.log.change_record import ChangeRecord, Images, Sequence, pack_key
+from columnar.regions.log.change_record import ChangeRecord, Images, Sequence, SequenceRange, pack_key
 from columnar.regions.log.log_cursors import CURSOR
 from columnar.regions.region import Region
 
@@ -40,6 +42,14 @@ def _runs(_name: str) -> tuple[str, int]:
     return RUNNING, 0
 
 
+def _none(_name: str) -> None:
+    return None
+
+
+def _no_tables(_name: str) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """All followers of one kind."""
@@ -50,6 +60,8 @@ class Kind:
     marks: tuple[bytes, ...] = ()  # prefixes of keys in ``meta`` that belong to a cursor; the name follows
     flows: Callable[[], Iterable[Flow]] = tuple  # the kind's registrations as parts of the flow graph
     stands: Callable[[str], tuple[str, int]] = _runs  # a follower's state, and its dead letters that this server knows
+    named: Callable[[str], str | None] = _none  # the registration that a client means by a name; raises if it rests
+    awaited: Callable[[str], list[str]] = _no_tables  # the tables of a registration; raises if it cannot be waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,7 @@ class Subscription:
     in_order: bool = True  # changes of a row are delivered one after the other
     open_changes: int = OPEN_CHANGES  # at a time, of a region
     lasting: Images = field(default_factory=dict)  # columns that refuse puts that expire: the log records no expiry
+    sends: bool = False  # the sends of changes are recorded
 
 
 class Lag:
@@ -126,6 +139,7 @@ class Follower(ABC):
         self.state = state
         self.lag = Lag(state, region.log)
         self.at_hand = AtHand()
+        self.logged_failure = LoggedFailure()  # to read the region, or of the kind's own work
 
     @property
     def key(self) -> tuple[FollowerName, int]:
@@ -248,9 +262,9 @@ class Follower(ABC):
             self.state.open_count == 0 and self.is_prepared and self.region.log.count_after(self.state.read_to, 1) == 0
         )
 
-    def has_delivered(self, sequence: Sequence) -> bool:
-        """Return whether the change is delivered, or was not for this follower at all."""
-        return self.state.is_delivered(sequence)
+    def has_delivered(self, changes: SequenceRange) -> bool:
+        """Return whether each of the changes is delivered, or was not for this follower at all."""
+        return self.state.is_delivered(changes)
 
     @property
     def is_quiescent(self) -> bool:

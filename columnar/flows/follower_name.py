@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 TRIGGER: Final = "trigger"
+OUTBOX: Final = "outbox"
 
 
 class FollowerName(NamedTuple):
@@ -23,6 +24,9 @@ class FollowerName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+OUTBOX_NAME: Final = FollowerName(OUTBOX, "sends")  # of all tables that take sends
 
 
 def trigger(name: str) -> FollowerName:

@@ -116,6 +116,13 @@ class Governor:
         """Lengthen the next pause for background work outside of steps, of which at most STEP_S counts."""
         self._spent_s = min(STEP_S, self._spent_s + seconds)
 
+    def pause_after_work(self, seconds: float) -> float:
+        """Return how long work outside of steps, which took so much processor time, is to pause; 0 without requests."""
+        return self._pause_for(seconds) if self.requests_come() else 0.0
+
+    def _pause_for(self, seconds: float) -> float:
+        return PAUSE * min(1.0, self._rate_per_s / BUSY_PER_S) * seconds
+
     def _step(self) -> None:
         self._next = None
         step = self._steps.popleft()
@@ -131,8 +138,8 @@ class Governor:
         now_s = perf_counter()
         try:
             if self._check_foreground(now_s):
-                pause = PAUSE * min(1.0, self._rate_per_s / BUSY_PER_S)
-                self._free_s = now_s + pause * (min(now_s - begun_s, LONGEST_S) + self._spent_s)
+                pause = self._pause_for(min(now_s - begun_s, LONGEST_S) + self._spent_s)
+                self._free_s = now_s + pause
             self._spent_s = 0.0
             if self._steps:
                 self._plan(now_s)

@@ -17,7 +17,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from columnar.flows.delivery_state import OPEN_CHANGES, Cursor, Progress, pack_cursor
+from columnar.flows.delivery_cursor import Cursor, Progress, pack_cursor
+from columnar.flows.delivery_state import OPEN_CHANGES
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers, Key
@@ -58,7 +59,7 @@ class Handover:
         found = self._followers.at(region_id)
         unprepared = next((one for one in found if not one.is_prepared), None)
         if unprepared is not None:
-            return f"{unprepared.name} has not yet seen all of its rows; wait with columnar {unprepared.name.kind} wait"
+            return f"{unprepared.name} has not yet seen all of its rows; columnar {unprepared.name.kind} list shows it"
         missing = next(iter(self._followers.missing_at(region_id).values()), None)
         if missing is not None:
             return missing.why

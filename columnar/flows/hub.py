@@ -21,15 +21,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Final
 
-from columnar.errors import ColumnarError, RegionNotLocal
+from columnar.errors import ColumnarError, RegionNotLocal, TableNotEnabled
 from columnar.flows.at_hand import ALL_AT_HAND_BYTES
 from columnar.flows.backpressure import LogBounds
 from columnar.flows.figures import Figures
 from columnar.flows.follower import Kind, Subscription, begin_after, undelivered
-from columnar.flows.follower_name import FollowerName
+from columnar.flows.follower_name import OUTBOX_NAME, FollowerName
 from columnar.flows.followers import Followers
 from columnar.flows.kinds import Kinds
 from columnar.flows.log_upkeep import LogUpkeep
@@ -44,6 +45,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.runtime.background import Background
 
+LOG_IMAGES: Final = "its attribute CHANGE_LOG_IMAGES"  # as a reader of images
 _log = logging.getLogger(__name__)
 
 
@@ -58,7 +60,9 @@ class Hub:
         """Pass the bounds of the tails of change logs and of the changes that followers have at hand, in memory."""
         self._server = server
         self._kinds = kinds = Kinds()
+        self._status_sources: list[Callable[[], Iterable[FlowStatus]]] = []  # of flows without followers
         self._subscriptions = subscriptions = Subscriptions()
+        self.follow_sends: Callable[[str], Subscription] | None = None  # makes the subscription of a table's outbox
         self.background = Background("background work of followers")
         self.followers = Followers()
         self.figures = Figures()
@@ -90,12 +94,17 @@ class Hub:
         """Return the registrations of all kinds that this server knows, as parts of the flow graph."""
         return self._kinds.flows()
 
+    def add_status_source(self, source: Callable[[], Iterable[FlowStatus]]) -> None:
+        """Have ``flow_statuses`` show these flows, too; they follow no log."""
+        self._status_sources.append(source)
+
     def flow_statuses(self) -> list[FlowStatus]:
         """Return the status of each flow on this server, also of idle flows."""
         now_s = time.monotonic()
-        return [
+        followers = [
             flow_status_of(one, *self._kinds.stands(one), self.followers, self.figures, now_s) for one in self.flows()
         ]
+        return [*followers, *(status for source in self._status_sources for status in source())]
 
     def start(self) -> None:
         """Open the regions that may have something to deliver, in the background."""
@@ -114,8 +123,27 @@ class Hub:
 
     def table_installed(self, table: str) -> None:
         """Follow the table, which is served from now on; delivery of waiting changes in its logs continues."""
+        outbox = self._begin_outbox(table)
         self._apply_policy(table)
+        if outbox is not None:
+            for region in self._server.open_regions_of(table):
+                self.listener.begin_follower(outbox, region)
         self._openings.open_soon(table)
+
+    def _begin_outbox(self, table: str) -> Subscription | None:
+        """Return the subscription of the table's outbox if the table takes sends since now.
+
+        No cursor is written: an outbox without one begins with the whole log, which has no sends of an earlier time.
+        """
+        served = self._server.tables.find(table.encode())
+        if self.follow_sends is None or served is None or not served.schema.takes_sends:
+            self._subscriptions.remove_one(OUTBOX_NAME, table)  # a dropped table of the name took sends, perhaps
+            return None
+        if self._subscriptions.is_subscribed(OUTBOX_NAME, table):
+            return None
+        subscription = self.follow_sends(table)
+        self._subscriptions.add_subscription(subscription)
+        return subscription
 
     def schema_followed(self, table: str) -> None:
         """Apply a changed schema to the table's regions: a log that no follower reads any more is removed."""
@@ -127,8 +155,12 @@ class Hub:
         policy = self._subscriptions.wanted(table)
         served = self._server.tables.find(table.encode())
         if served is not None and served.schema.change_log_s is not None:
-            policy = replace(policy, families=frozenset(family.bytes_name for family in served.schema.families))
-        self._server.set_policy(table, policy if policy.families else None)
+            families = frozenset(family.bytes_name for family in served.schema.families)
+            policy = replace(policy, families=families, is_whole=True)
+            if served.schema.logs_images:
+                askers = {**dict.fromkeys(families, LOG_IMAGES), **policy.askers}
+                policy = replace(policy, images=dict.fromkeys(families), askers=askers)
+        self._server.set_policy(table, policy if policy.families or policy.sends else None)
 
     async def undelivered(self, table: str, names: Sequence[FollowerName]) -> dict[FollowerName, int]:
         """Count the undelivered changes of a table to be dropped, by follower, and close the table's regions."""
@@ -158,6 +190,41 @@ class Hub:
             return False
         await asyncio.gather(*(one.save_durably() for one in found))
         return True
+
+    # --- waits ---------------------------------------------------------------------------------------
+
+    def named(self, name: str) -> list[FollowerName]:
+        """Return the registrations, of any kind, that a client means by the name.  Raises if one of them rests."""
+        return self._kinds.named(name)
+
+    def awaited_tables(self, name: FollowerName, token: str = "") -> list[str]:
+        """Return the tables whose changes the registration gets; an empty name stands for all of its kind.
+
+        A disabled table is left out if none of the changes of ``token`` is of it.  Raises TableNotEnabled if one may
+        be, or without a token, and the kind's error if there is no such registration.
+        """
+        tables = self._kinds.awaited_tables(name)
+        if not name.name:
+            return tables
+        disabled = [table for table in tables if not self._server.tables.known(table.encode()).enabled]
+        if disabled:
+            written = self.waits.written_tables(token)
+            for table in disabled:
+                if written is None or table in written:
+                    raise TableNotEnabled(table)
+        return [table for table in tables if table not in disabled]
+
+    async def wait_delivered(self, name: FollowerName, token: str, timeout_s: float) -> bool:
+        """Wait until the changes of ``token`` (empty: all written so far) are delivered; return False on timeout.
+
+        Raises as ``awaited_tables``.
+        """
+        self.awaited_tables(name, token)
+        return await self.waits.wait(name, token, timeout_s)
+
+    def sending_tables(self) -> list[str]:
+        """Return the tables that take sends."""
+        return [served.schema.name for served in self._server.tables.all() if served.schema.takes_sends]
 
     # --- subscriptions -------------------------------------------------------------------------------
 

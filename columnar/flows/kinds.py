@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from columnar.errors import IllegalArgument
 from columnar.flows.follower import Kind
 from columnar.flows.follower_name import FollowerName
 from columnar.model.flow_graph import Flow
@@ -27,6 +28,18 @@ class Kinds:
     def stands(self, flow: Flow) -> tuple[str, int]:
         """Return ``Kind.stands`` of a flow, which must be one of ``flows``."""
         return self._kinds[flow.kind].stands(flow.name)
+
+    def named(self, name: str) -> list[FollowerName]:
+        """Return the registrations, of any kind, that a client means by the name.  Raises if one of them rests."""
+        found = [(kind.name, kind.named(name)) for kind in self._kinds.values()]
+        return [FollowerName(kind, registered) for kind, registered in found if registered is not None]
+
+    def awaited_tables(self, name: FollowerName) -> list[str]:
+        """Return the tables whose changes the registration gets.  Raises if it is unknown or cannot be waited for."""
+        kind = self._kinds.get(name.kind)
+        if kind is None:
+            raise IllegalArgument(f"there is no {name}; columnar flows shows those that there are")
+        return kind.awaited(name.name)
 
     def is_removed(self, region: Region, name: FollowerName) -> bool:
         """Return whether the removal of the follower's registration is recorded; False for an unknown kind."""

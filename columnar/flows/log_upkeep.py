@@ -7,8 +7,8 @@ Invariants:
     I1. Cursors are saved before the records that they passed are trimmed, both by writes to the region's store.  A
         crash keeps a prefix of these writes, so no cursor ever stands before a trimmed record.
     I2. A record is removed when every promising follower (``Kind.promises``) has passed it and, with CHANGE_LOG, its
-        time is over or more than CHANGE_LOG_BYTES are stored.  Without a promising follower and without CHANGE_LOG
-        all records are removed.
+        time is over or more than CHANGE_LOG_BYTES are stored.  It stays longer for followers that promise nothing, but
+        within CHANGE_LOG_BYTES and ``LogBounds.size_bytes``.
     I3. Writers are slowed for records that a promising follower still needs, never for records that are only kept.
     I4. A cursor without a follower counts like its follower, which may be starting, or be unreadable.
 """
@@ -22,7 +22,8 @@ from typing import Final
 
 from columnar.errors import ColumnarError, DamagedData
 from columnar.flows.backpressure import NO_BACKPRESSURE, LogBounds, backpressure_of
-from columnar.flows.delivery_state import needed_from
+from columnar.flows.delivery_cursor import needed_from
+from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName, of_key
 from columnar.flows.followers import Followers
 from columnar.regions.log import change_record
@@ -64,6 +65,16 @@ class LogUpkeep:
     @property
     def is_saving_paused(self) -> bool:
         return self._saving_pauses > 0
+
+    def is_intake_paused(self, follower: Follower) -> bool:
+        """Return whether no change of the follower's region may be taken up now."""
+        return self.is_saving_paused or self._followers.is_paused(follower.region.info.region_id)
+
+    def note_progress(self, follower: Follower) -> None:
+        """Save the follower's cursor soon if it has moved, and notify callers that wait for it."""
+        if follower.dirty:
+            self.soon(follower.region)
+        self._followers.notify(follower.key)
 
     def release(self) -> None:
         self._saving_pauses -= 1
@@ -129,20 +140,24 @@ class LogUpkeep:
         passed = self._passed(region, needs)
         if passed is None:
             return False
+        waiting = self._waiting_for(region)
         if keep_s is None:
             log.retention.forget_marks()
-            return region.logging.trim(passed, region.now_ms) == TRIM_RECORDS
+            if waiting is None:
+                return region.logging.trim(passed, region.now_ms) == TRIM_RECORDS
         more = self._keep(region, needs, passed)
-        old = log.retention.older_than(region.now_ms, keep_s)
-        return (
-            region.logging.trim_kept(passed, old, region.table.change_log_bytes, region.now_ms) == TRIM_RECORDS or more
-        )
+        old = passed if keep_s is None else log.retention.older_than(region.now_ms, keep_s)
+        if old is not None and waiting is not None:
+            old = min(old, waiting)
+        most_bytes = min(region.table.change_log_bytes, self._bounds.size_bytes)
+        return region.logging.trim_kept(passed, old, most_bytes, region.now_ms) == TRIM_RECORDS or more
 
     def opened(self, region: Region) -> None:
         """Set which part of a newly opened region's log followers need, before the log is counted."""
         needs = self._needs(region)
         passed = self._passed(region, needs)
-        if passed is not None and region.table.change_log_s is not None:
+        is_kept = region.table.change_log_s is not None or self._waiting_for(region) is not None
+        if passed is not None and is_kept:
             self._keep(region, needs, passed)
 
     def _needs(self, region: Region) -> dict[FollowerName, change_record.Sequence | None]:
@@ -168,6 +183,14 @@ class LogUpkeep:
         if len(limits) < len(needs):
             return None
         return min(limits, default=region.log.written_to)
+
+    def _waiting_for(self, region: Region) -> change_record.Sequence | None:
+        """Return the oldest record that a follower which promises nothing may still read; None if there is none."""
+        found = [one.needed_from() for one in self._followers.in_region(region) if not self._promises(one.name)]
+        keys = region.log.cursors.cursor_names().difference(one.name.key for one in self._followers.in_region(region))
+        if keys:
+            found += [_needed_by_cursor(region, one) for one in map(of_key, keys) if not self._promises(one)]
+        return min((one or _FIRST for one in found), default=None)
 
     def _keep(self, region: Region, needs: Sized, passed: change_record.Sequence) -> bool:
         if needs:

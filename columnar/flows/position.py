@@ -24,7 +24,7 @@ Knows nothing of regions, logs and disks.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +33,7 @@ from columnar.errors import DamagedData
 from columnar.regions.log.change_record import Sequence
 
 _VERSION: Final = 1
+SKIPPED: Final = Sequence((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)  # above all: a range with this p wants no change
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ def at(starts_and_ends: Iterable[tuple[bytes, Sequence]]) -> Position:
 def clip(position: Position, start: bytes, end: bytes) -> tuple[Range, ...]:
     """Return the ranges of the rows ``start <= row < end`` (empty: to the last row); the first begins at ``start``."""
     first = bisect_right(position.ranges, start, key=_start) - 1
-    clipped = [one for one in position.ranges[first:] if not end or one.start < end]
+    stop = bisect_left(position.ranges, end, key=_start) if end else len(position.ranges)
+    clipped = position.ranges[first:stop]
     return (Range(start, clipped[0].p, clipped[0].x), *clipped[1:])
 
 

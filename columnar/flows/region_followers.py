@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from columnar.errors import ColumnarError, ProgramFault
 from columnar.flows.at_hand import AllAtHand
@@ -99,6 +99,16 @@ class FollowerSteps:
             timer.cancel()
 
 
+class LogReaders(Protocol):
+    """Readers of change logs that keep their positions outside of the store: ``streams.local_changes``."""
+
+    def changes_durable(self, region: Region) -> None: ...
+
+    def region_closing(self, region: Region) -> None: ...
+
+    def regions_replaced(self, gone: Iterable[int]) -> None: ...
+
+
 class RegionFollowers(ChangeListener):
     def __init__(
         self,
@@ -121,6 +131,7 @@ class RegionFollowers(ChangeListener):
         self._tails = LogTails(tails_bytes)
         self._all_at_hand = AllAtHand(at_hand_bytes)
         self._steps = FollowerSteps(followers, upkeep)
+        self.readers: LogReaders | None = None  # readers of logs without cursors, once there are any
         self._tries: dict[Key, asyncio.TimerHandle] = {}  # next tries to begin missing followers
         self.lock = asyncio.Lock()  # while it is held no subscription of a table begins or ends
 
@@ -261,6 +272,8 @@ class RegionFollowers(ChangeListener):
                 self._steps.plan_again(follower, fault)
         with surviving(LOOP):  # next the region acknowledges its writes, whatever was raised here
             self._upkeep.slow_writers(region)
+            if self.readers is not None:
+                self.readers.changes_durable(region)
         self._upkeep.soon(region)
 
     def may_close(self, region: Region) -> bool:
@@ -279,6 +292,9 @@ class RegionFollowers(ChangeListener):
             self._miss_no_more(key)
         for follower in list(self._followers.in_region(region)):
             self.drop(follower)
+        if self.readers is not None:
+            with surviving(LOOP):
+                self.readers.region_closing(region)
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
@@ -301,3 +317,5 @@ class RegionFollowers(ChangeListener):
 
     def regions_replaced(self, gone: Sequence[Region], fresh: Sequence[RegionInfo]) -> None:
         self._handover.regions_replaced(gone, fresh)
+        if self.readers is not None:
+            self.readers.regions_replaced([region.info.region_id for region in gone])

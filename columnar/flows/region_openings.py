@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -86,14 +86,14 @@ class RegionOpenings:
 
         await retry_work(open_once, report, pause_s, pauses_first=True)
 
-    async def settled(self, timeout_s: float, region_id: int | None = None) -> bool:
+    async def settled(self, timeout_s: float, region_ids: Container[int] | None = None) -> bool:
         """Wait until the regions that are being opened here are open; return False on timeout.
 
-        With ``region_id``, retries of other regions are not waited for.
+        With ``region_ids``, retries of other regions are not waited for.
         """
         tasks = [
             *self._tables,
-            *(task for task_region, task in self._again.items() if region_id in (None, task_region)),
+            *(task for one, task in self._again.items() if region_ids is None or one in region_ids),
         ]
         if not tasks:
             return True

@@ -33,6 +33,13 @@ class Subscriptions:
                 removed[key] = group.pop(key)
         return list(removed.values())
 
+    def remove_one(self, name: FollowerName, table: str) -> None:
+        """Remove the follower's subscription to one table."""
+        self._active.pop((name, table), None)
+
+    def is_subscribed(self, name: FollowerName, table: str) -> bool:
+        return (name, table) in self._active
+
     def __contains__(self, name: FollowerName) -> bool:
         return any(key[0] == name for key in self._active)
 
@@ -47,6 +54,14 @@ class Subscriptions:
 
     def tables(self) -> list[str]:
         return list(dict.fromkeys(one.table for one in self._active.values()))
+
+    def tables_of(self, name: FollowerName) -> list[str]:
+        """Return the tables of the follower, or with an empty name those of all followers of the kind."""
+        return list(
+            dict.fromkeys(
+                table for one, table in self._active if one == name or (not name.name and one.kind == name.kind)
+            )
+        )
 
     def wanted(self, table: str) -> LogPolicy:
         """Return the union of the data that the table's subscriptions want; each may see more than it wants."""
@@ -63,6 +78,7 @@ class Subscriptions:
             images,
             askers,
             _lasting(subscriptions),
+            any(one.sends for one in subscriptions),
         )
 
 

@@ -34,6 +34,7 @@ from columnar.model import region_messages as messages
 from columnar.model.attributes import TableChange, altered, expiry_changes
 from columnar.model.inert_attributes import checked_configuration
 from columnar.model.region_messages import Peer
+from columnar.model.rights import without_namespace
 from columnar.model.schema import Table, checked_namespace, namespace_of, table_name_text
 
 _log = logging.getLogger(__name__)
@@ -56,10 +57,12 @@ class Alterations:
             before, after = entry.schema, altered(entry.schema, change)
             self._check_watched(before, after, change)
             self._check_read(before, after, change)
+            _check_groups(entry, after)
             if after == before:
                 return
             async with self._changes.losing(after.name) if change.drop else nullcontext():
                 entry = await self._catalogue.alter(after)
+                await self._changes.publish_rights()
             await self._changes.publish(entry)
             await self._owner.request_peer(messages.FollowSchema(after.name))
         _log.info("table %s altered", after.name)
@@ -126,8 +129,13 @@ class Alterations:
                 f"{table.name} is not truncated: view {view} would not hear of it; {instead}, "
                 f"or drop the view, truncate and add it again (columnar view drop {view})"
             )
+        feeds = self._catalogue.derivations.feeds.readers(table.name)
+        if feeds:
+            raise NotAllowed(f"{table.name} is not truncated: feed {feeds[0].name} would not hear of it; {instead}")
         if table.change_log_s is not None:
             raise NotAllowed(f"{table.name} is not truncated: CHANGE_LOG keeps its changes for readers; {instead}")
+        if table.takes_sends:
+            raise NotAllowed(f"{table.name} is not truncated: messages of its changes may be on their way; {instead}")
         if table.delete_markers_ms is not None:
             raise NotAllowed(
                 f"{table.name} is not truncated: DELETE_MARKERS guards it against late writes of triggers; {instead}"
@@ -176,7 +184,11 @@ class Alterations:
                 raise NotAllowed(
                     f"only empty namespaces can be dropped; {text} has {len(tables)} tables, drop {tables[0]} first"
                 )
-            await self._catalogue.namespaces.drop_namespace(text)
+            rights = self._catalogue.rights
+            granted = without_namespace(rights.record, text)
+            await self._catalogue.namespaces.drop_namespace(text, *rights.changes_to(granted))
+            rights.take_written(granted)
+            await self._changes.publish_rights()
 
     def namespaces(self) -> list[str]:
         return sorted(self._catalogue.namespaces.names)
@@ -191,3 +203,16 @@ class Alterations:
         if text not in self._catalogue.namespaces.names:
             raise NamespaceNotFound(f"{abbreviate(name)}; columnar namespace list shows those there are")
         return text
+
+
+def _check_groups(entry: TableEntry, after: Table) -> None:
+    """Raise NotAllowed if a region of the table begins within a group of rows of the altered table (ROW_GROUP)."""
+    groups = after.row_groups
+    if groups is None or groups == entry.schema.row_groups:
+        return
+    cut = groups.cut_by(info.start for info in entry.regions)
+    if cut is not None:
+        raise NotAllowed(
+            f"{after.name} does not get ROW_GROUP={groups}: a region begins at {abbreviate(cut)}, within the group "
+            f"{abbreviate(groups.group_of(cut))}; merge it with the region before it first (columnar merge)"
+        )

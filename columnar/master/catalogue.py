@@ -9,7 +9,9 @@ r"""The catalogue: the table ``columnar:meta``, with a row for each table and a 
                                ``default`` and the system's namespace have a row only if they have a configuration
     row ``n``                  info:next = the next region id, eight bytes
     rows ``e``, ``s/...``, ``w/...``  of a cluster (``ownership_rows``)
-    rows ``tr/...``, ``vw/...``, ``alias/...``  triggers, views, and which generation readers see (``derivation_rows``)
+    rows ``u/...``             users and rights (``rights_rows``)
+    rows ``tr/...``, ``vw/...``, ``fd/...``, ``alias/...``  triggers, views, feeds, and which generation of a view
+                               readers see (``derivation_rows``)
 
 A change of several rows (a table with its regions) is an atomic batch of the catalogue's only region, so no reader
 ever sees half a table.
@@ -27,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from columnar.errors import DamagedData, abbreviate
-from columnar.master import derivation_rows
+from columnar.master import derivation_rows, rights_rows
 from columnar.master.catalogue_rows import (
     deletes,
     dropped_row,
@@ -42,12 +44,15 @@ from columnar.master.catalogue_rows import (
 from columnar.master.derivation_rows import AnySet
 from columnar.master.ownership_rows import OwnershipRows
 from columnar.master.replacements import replaced
-from columnar.model import owner, region_info, schema
+from columnar.master.rights_rows import StoredRights
+from columnar.model import owner, region_info, rights, schema
 from columnar.model.derivations import Triggers, ViewSet
+from columnar.model.feeds import FeedSet
 from columnar.model.mutation import RowMutation
 from columnar.model.owner import Owner
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import DEFAULT_NAMESPACE, SYSTEM_NAMESPACE, Family, Table, make_table
+from columnar.model.view_generations import base_of
 
 META_TABLE: Final = "columnar:meta"
 META_REGION_ID: Final = 1  # the only region that is in no catalogue
@@ -113,8 +118,9 @@ class Namespaces:
         if configuration:
             self.configurations[name] = configuration
 
-    async def drop_namespace(self, name: str) -> None:
-        await self._write([erase(namespace_row(name))])
+    async def drop_namespace(self, name: str, *more: RowMutation) -> None:
+        """Drop the namespace; ``more`` is written in the same batch."""
+        await self._write([erase(namespace_row(name)), *more])
         self.names.discard(name)
         self.configurations.pop(name, None)
 
@@ -144,6 +150,12 @@ class StoredDerivations:
         assert isinstance(views, ViewSet)
         return views
 
+    @property
+    def feeds(self) -> FeedSet:
+        feeds = self._sets[FeedSet]
+        assert isinstance(feeds, FeedSet)
+        return feeds
+
     async def write_derivations(self, *sets: AnySet) -> None:
         """Write these sets; each replaces the former set of its kind."""
         mutations = self.changes_to(sets)
@@ -169,15 +181,21 @@ class Catalogue:
         self.namespaces = Namespaces(write)
         self.ownership = OwnershipRows(write, self._rows_change, self._has)
         self.derivations = StoredDerivations(write)
+        self.rights = StoredRights(write)
         self._next_region_id = _FIRST_REGION_ID
         self._load(rows)
 
     def _load(self, rows: Rows) -> None:
         regions: list[RegionInfo] = []
         derived: list[tuple[bytes, dict[bytes, bytes]]] = []
+        granted: list[tuple[bytes, dict[bytes, bytes]]] = []
         for row, cells in rows:
             try:
-                self._take(row, cells, regions, derived)
+                if row.startswith(rights_rows.PREFIX):
+                    rights_rows.record_from([(row, cells)])  # a damaged row is named in the error
+                    granted.append((row, cells))
+                else:
+                    self._take(row, cells, regions, derived)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DamagedData(f"row {abbreviate(row)} of the catalogue is none of ours: {error!r}") from error
         for info in sorted(regions, key=_start):
@@ -185,6 +203,7 @@ class Catalogue:
                 raise DamagedData(f"row {abbreviate(region_row(info))} of the catalogue names a region of no table")
             self.tables[info.table].regions.append(info)
         self.derivations.load(derived, self.tables)
+        self.rights.load(granted)
 
     def _take(
         self,
@@ -222,7 +241,10 @@ class Catalogue:
 
     async def alter(self, table: Table) -> TableEntry:
         """Give an existing table this schema."""
-        await self._write([put(table_row(table.name), schema=schema.to_json(table))])
+        granted = rights.without_families(self.rights.record, table.name, [one.name for one in table.families])
+        mutations = [put(table_row(table.name), schema=schema.to_json(table)), *self.rights.changes_to(granted)]
+        await self._write(mutations)
+        self.rights.take_written(granted)
         entry = self.tables[table.name]
         entry.change_schema(table)
         return entry
@@ -236,23 +258,47 @@ class Catalogue:
 
         ``derivations``: for each kind of derivation whose set changes, the new set; it is written in the same batch.
         """
-        regions = self.tables[name].regions
+        regions, granted = self.tables[name].regions, self._granted_without(name, derivations)
         mutations = [erase(table_row(name)), *(erase(region_row(info)) for info in regions)]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in regions]
-        mutations += self.derivations.changes_to(derivations)
+        mutations += [*self.derivations.changes_to(derivations), *self.rights.changes_to(granted)]
         async with self._rows_change:
             await self._write(mutations)
             del self.tables[name]
             self.derivations.take_written(derivations)
+            self.rights.take_written(granted)
             self.ownership.regions_went(regions)
         self.dropped += regions
         return regions
+
+    def _granted_without(self, name: str, derivations: Sequence[AnySet]) -> rights.RightsRecord:
+        """Return users and rights after the drop of the table.
+
+        Grants of a view outlive a generation of it, as long as readers see another generation by the view's name.
+        """
+        record = self.rights.record
+        views = next((one for one in derivations if isinstance(one, ViewSet)), self.derivations.views)
+        if views.swap_of(name) is None:
+            record = rights.without_table(record, name)
+        view = base_of(name)
+        if view != name and view not in self.tables and views.swap_of(view) is None:
+            record = rights.without_table(record, view)
+        return record
 
     def next_ids(self, count: int) -> list[int]:
         """Return ids that no region has had.  The next ``announce`` writes the counter to disk."""
         first = self._next_region_id
         self._next_region_id += count
         return list(range(first, first + count))
+
+    @property
+    def next_region_id(self) -> int:
+        return self._next_region_id
+
+    async def raise_ids(self, first: int) -> None:
+        """Give no id below ``first`` from now on."""
+        self._next_region_id = max(self._next_region_id, first)
+        await self._write([self._next_id()])
 
     def _next_id(self) -> RowMutation:
         return put(b"n", next=u64(self._next_region_id))
@@ -292,11 +338,17 @@ class Catalogue:
         await self._write([*mutations, self._next_id()])
 
     async def adopt(
-        self, table: Table, regions: list[RegionInfo], *derivations: AnySet, enable: bool = False
+        self,
+        table: Table,
+        regions: list[RegionInfo],
+        *derivations: AnySet,
+        enable: bool = False,
+        creator: str = "",
     ) -> list[RegionInfo]:
         """Give the table this schema and these reserved regions; its old regions are dropped and returned.
 
-        ``derivations``: as for ``drop``.  ``enable``: enable a disabled table by the same write.
+        ``derivations``: as for ``drop``.  ``enable``: enable a disabled table by the same write.  ``creator``: a user
+        who gets all rights on the table.
         """
         former = self.tables.get(table.name)
         old = former.regions if former is not None else []
@@ -307,11 +359,14 @@ class Catalogue:
         mutations += [erase(dropped_row(info)) for info in regions]
         mutations += [erase(region_row(info)) for info in old]
         mutations += [put(dropped_row(info), region=region_info.to_json(info)) for info in old]
-        mutations += self.derivations.changes_to(derivations)
+        kept = rights.without_families(self.rights.record, table.name, [one.name for one in table.families])
+        granted = rights.with_creator(kept, creator, table.name)
+        mutations += [*self.derivations.changes_to(derivations), *self.rights.changes_to(granted)]
         async with self._rows_change:
             await self._write(mutations)
             self.tables[table.name] = TableEntry(table, enabled, regions)
             self.derivations.take_written(derivations)
+            self.rights.take_written(granted)
             self.ownership.regions_went(old)
         self.dropped += old
         return old
@@ -350,7 +405,7 @@ class Catalogue:
         }
         for row, cells in stored.items():
             if row in wanted or not row.startswith(
-                (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", *derivation_rows.PREFIXES)
+                (b"t/", b"r/", b"d/", b"ns/", b"s/", b"w/", *derivation_rows.PREFIXES, rights_rows.PREFIX)
             ):
                 continue
             if not row.startswith(b"d/") or row in serving:
@@ -368,7 +423,8 @@ class Catalogue:
             rows[table_row(name)] = {b"info:schema": schema.to_json(entry.schema), b"info:state": state}
             rows |= {region_row(info): self._region_cells(info) for info in entry.regions}
         rows |= {dropped_row(info): {b"info:region": region_info.to_json(info)} for info in self.dropped}
-        return rows | self.ownership.stored_rows() | self.namespaces.stored_rows() | self.derivations.stored_rows()
+        rows |= self.ownership.stored_rows() | self.namespaces.stored_rows() | self.derivations.stored_rows()
+        return rows | self.rights.stored_rows()
 
     def _region_cells(self, info: RegionInfo) -> dict[bytes, bytes]:
         return {b"info:region": region_info.to_json(info)} | self.ownership.owner_cells(info)

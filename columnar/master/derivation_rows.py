@@ -5,6 +5,8 @@
                           info:replay = JSON {"from_ms": ..., "number": ...}; absent without a replay request
     row ``vw/NAME``       info:view = JSON of the definition, info:state = adding | building | live,
                           info:reads = JSON [[table, [family, ...]], ...], info:number = decimal
+    row ``fd/NAME``       info:feed = JSON of the definition (``model.feeds``), info:state = adding | running,
+                          info:number = decimal
     row ``alias/NAME``    info:alias = JSON of a swap (``model.view_generations``): the live table and the kept one
     row ``PREFIX#numbers``  info:numbers = JSON of the record of numbers; no name of a derivation begins with ``#``
 
@@ -16,12 +18,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from columnar.errors import DamagedData
 from columnar.master.catalogue_rows import Cells
 from columnar.master.catalogue_rows import changes as row_changes
-from columnar.model import trigger_registration, view_generations
+from columnar.model import feeds, trigger_registration, view_generations
 from columnar.model.derivations import (
     TRIGGER_STATES,
     VIEW_STATES,
@@ -37,6 +40,7 @@ from columnar.model.derivations import (
     numbers_from_json,
     numbers_to_json,
 )
+from columnar.model.feeds import FEED_STATES, Feed, FeedSet
 from columnar.model.mutation import RowMutation
 from columnar.model.trigger_registration import Registration
 from columnar.model.view_generations import Swap, without_tables
@@ -174,6 +178,32 @@ def _view(name: str, cells: Cells, tables: Collection[str]) -> KeptView:
     return KeptView(name, definition, reads, state or "live", _number_of(cells), rests, row_cells)
 
 
+def _feed(name: str, cells: Cells, tables: Collection[str]) -> Feed:
+    state, rests, row_cells = FEED_STATES.get(cells.get(b"info:state", b"").decode("latin-1")), "", _as_on_disk(cells)
+    try:
+        feed = feeds.from_json(cells.get(b"info:feed", b""))
+        if feed.name != name:
+            raise DamagedData(f"definition of a feed: it is another's, {feed.name}")
+        if feed.table not in tables:
+            rests = f"there is no table {feed.table}"
+    except DamagedData as error:
+        feed, rests = Feed(name), error.text
+    if state is None:
+        rests = rests or "it is in a state that this version does not know: upgrade"
+    return replace(
+        feed, state=state or "running", number=_number_of(cells), unusable_reason=rests,
+        row_cells=row_cells if rests else (),
+    )  # fmt: skip
+
+
+def _cells_of_feed(feed: Feed) -> dict[bytes, bytes]:
+    return {
+        b"info:feed": feeds.to_json(feed),
+        b"info:state": feed.state.encode(),
+        b"info:number": b"%d" % feed.number,
+    }
+
+
 def _reads_from_json(data: bytes) -> tuple[Reads, ...]:
     try:
         return tuple(Reads(str(table), tuple(map(str, families))) for table, families in json.loads(data))
@@ -203,5 +233,6 @@ def _swap(name: str, cells: Cells, tables: Collection[str]) -> Swap | None:
 KINDS: Final[dict[type[AnySet], _Kind]] = {
     Triggers: _Kind(b"tr/", _trigger, _cells_of_trigger),
     ViewSet: _Kind(b"vw/", _view, _cells_of_view),
+    FeedSet: _Kind(b"fd/", _feed, _cells_of_feed),
 }
 PREFIXES: Final = (*(form.prefix for form in KINDS.values()), ALIAS)

@@ -25,7 +25,7 @@ from columnar.master.instructions import DrainServer, EvacuateServer, Request
 from columnar.master.placement_records import Server, ServerState
 from columnar.master.requests import refusal
 from columnar.model.cluster_status_records import BEING_CHANGED, CHANGE_FAILED, Change
-from columnar.model.node_messages import ServerFacts
+from columnar.model.node_messages import ProcessLevels, ServerFacts
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import counted
 
@@ -54,6 +54,9 @@ class Servers(Protocol):
         """Wait until ``is_so()`` holds; it is evaluated after each event."""
 
     def facts(self, server: Incarnation) -> ServerFacts: ...
+
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        """Change the levels of loggers in all processes; return those in force."""
 
     def nodes(self) -> tuple[Mapping[str, str], tuple[str, ...]]:
         """Return the nodes by server, and those that live, the leader first; nothing for a store of one machine."""
@@ -194,6 +197,9 @@ class ProcessControl:
             return True
         astray = (current.places[region] for region in current.homes.astray.get(name, ()))
         return any(place.why_ideal or place.may_settle(now_ms) for place in astray)
+
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        return await self._servers.change_log_levels(changes)
 
     async def stop(self, name: str, dry_run: bool, came_by: str = "") -> Change:
         """Stop the server; return when it has ended.  ``came_by``: as for ``restart``."""

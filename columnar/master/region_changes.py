@@ -32,9 +32,18 @@ from columnar.errors import (
     OutcomeUnknown,
     TableNotEnabled,
     TableNotFound,
+    abbreviate,
 )
 from columnar.master.catalogue import Catalogue
-from columnar.master.replacements import Plan, check_merge, check_split, due, merge_plan, split_plan
+from columnar.master.replacements import (
+    Plan,
+    check_merge,
+    check_split,
+    due,
+    merge_plan,
+    split_between_groups,
+    split_plan,
+)
 from columnar.master.schema_changes import SchemaChanges, check_regions
 from columnar.model import region_messages as messages
 from columnar.model.owner import Owner
@@ -103,16 +112,21 @@ class RegionChanges:
     # --- on request --------------------------------------------------------------------------------
 
     async def split(self, parent: RegionInfo, row: bytes | None) -> list[RegionInfo]:
-        """Split at ``row``, or in the middle if it is None.  Return the new regions, which already serve."""
+        """Split at ``row``, or in the middle if it is None.  Return the new regions, which already serve.
+
+        In a table with ROW_GROUP the split is made before the group of ``row``.
+        """
         async with self._one_at_a_time:
             self._check(parent)
+            groups = self._catalogue.tables[parent.table].schema.row_groups
             check_regions(self._catalogue, parent.table, 1)
             if row is not None:
                 check_split(parent, row)
             at = row if row is not None else await self._owner.request_peer(messages.MiddleRow(parent))
             if at is None:
-                raise IllegalArgument(f"region {parent.encoded} has fewer than two rows and cannot be split")
-            plan = split_plan(parent, at, self._catalogue.next_ids(2))
+                few = "two rows" if groups is None else f"two groups of rows (ROW_GROUP={groups})"
+                raise IllegalArgument(f"region {parent.encoded} has fewer than {few} and cannot be split")
+            plan = split_plan(parent, split_between_groups(parent, at, groups), self._catalogue.next_ids(2))
             pause_s = await self._carry_out(plan)
         _log.info("region %s of %s is split; requests waited %.0f ms", parent.encoded, parent.table, 1e3 * pause_s)
         self._clean_soon(plan.fresh)
@@ -137,7 +151,7 @@ class RegionChanges:
             raise TableNotFound(info.table)
         if info not in entry.regions:
             raise NotServingRegion(f"region {info.encoded} was split or merged meanwhile; ask for the regions again")
-        if entry.schema.is_system:
+        if not entry.schema.may_split:
             raise IllegalArgument(f"{info.table} is a table of the system; its one region stays as it is")
         if not entry.enabled:
             raise TableNotEnabled(info.table)
@@ -164,6 +178,7 @@ class RegionChanges:
                 self._check(info)
             more = len(change.fresh) - len(change.gone)
             check_regions(self._catalogue, change.fresh[0].table, more)
+            self._check_groups(change)
             self._finishing = change
             try:
                 return await self._owner.request_peer(messages.FinishChange(change))
@@ -171,6 +186,13 @@ class RegionChanges:
                 self._finishing = None
                 async with self._committing:  # if the owner died after its request, the commit decides, not its death
                     pass
+
+    def _check_groups(self, change: RegionChange) -> None:
+        """Raise NotServingRegion if the table got groups after the change was planned, and it would cut one."""
+        groups = self._catalogue.tables[change.fresh[0].table].schema.row_groups
+        cut = groups.cut_by(info.start for info in change.fresh) if groups is not None else None
+        if cut is not None:
+            raise NotServingRegion(f"row {abbreviate(cut)} is within a group of rows by now (ROW_GROUP); try again")
 
     async def request_peer(self, message: Message[Any]) -> Any:
         """Commit the change that an owner requests to be committed."""
@@ -283,8 +305,14 @@ class RegionChanges:
             await self.split(info, None)
         except ColumnarError as error:
             self._tried[info.region_id] = next(load.size_bytes for load in loads if load.info == info)
-            _log.warning("region %s of %s is too large, but: %s", info.encoded, info.table, error.text)
+            level = logging.INFO if self._is_one_group(info, error) else logging.WARNING
+            _log.log(level, "region %s of %s is too large, but: %s", info.encoded, info.table, error.text)
         return True
+
+    def _is_one_group(self, info: RegionInfo, error: ColumnarError) -> bool:
+        """Tell whether the region is one group of rows, which whoever set ROW_GROUP wanted to stay together."""
+        entry = self._catalogue.tables.get(info.table)
+        return entry is not None and entry.schema.row_groups is not None and isinstance(error, IllegalArgument)
 
     async def close(self) -> None:
         """Begin no more changes; wait until the changes under way are finished or called off."""

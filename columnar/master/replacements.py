@@ -15,6 +15,7 @@ from columnar.errors import IllegalArgument, abbreviate
 from columnar.limits import ROW_KEY_BYTES
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionLoad
+from columnar.model.row_groups import RowGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,22 @@ def check_split(parent: RegionInfo, row: bytes) -> None:
             f"row {abbreviate(row)} is outside region {parent.encoded}, which holds {abbreviate(parent.start)} to "
             f"{abbreviate(parent.end) or 'the end'}"
         )
+
+
+def split_between_groups(parent: RegionInfo, row: bytes, groups: RowGroups | None) -> bytes:
+    """Return the row at which a split asked for at ``row`` cuts no group: the first row of the group of ``row``.
+
+    Raises IllegalArgument if the region begins with that group.
+    """
+    if groups is None:
+        return row
+    group = groups.group_of(row)
+    if group <= parent.start:
+        raise IllegalArgument(
+            f"row {abbreviate(row)} is of the group {abbreviate(group)}, with which region {parent.encoded} begins, "
+            f"and ROW_GROUP={groups} keeps a group in one region; choose a row of a later group"
+        )
+    return group
 
 
 def merge_plan(left: RegionInfo, right: RegionInfo, region_id: int) -> Plan:

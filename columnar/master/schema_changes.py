@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import pairwise
 
 from columnar.errors import (
@@ -31,12 +32,15 @@ from columnar.errors import (
 )
 from columnar.limits import ROW_KEY_BYTES
 from columnar.master.catalogue import Catalogue, TableEntry
+from columnar.master.feed_changes import FeedChanges
 from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_messages as messages
 from columnar.model.derivations import ViewSet
 from columnar.model.inert_attributes import MOST_REGIONS, MOST_TABLES, bound
+from columnar.model.lease import LEASES_TABLE
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Peer
+from columnar.model.rights import RightsRecord, with_creator
 from columnar.model.schema import (
     SYSTEM_NAMESPACE,
     Family,
@@ -58,7 +62,10 @@ class SchemaChanges:
         self._owner = owner
         self._folders = folders
         self.triggers = triggers
+        self.feeds = FeedChanges(catalogue, owner, triggers)
         self._one_at_a_time = asyncio.Lock()
+        self._published_rights: RightsRecord | None = None
+        self.follow_rights: Callable[[RightsRecord], object] = lambda _record: None  # called with each published record
         self._unsure: list[str] = []  # tables out of service until ``catalogue_repaired``
 
     @property
@@ -66,10 +73,23 @@ class SchemaChanges:
         """Return the lock that is held by every change of the catalogue, in any module."""
         return self._one_at_a_time
 
+    async def publish_rights(self) -> None:
+        """Publish users and rights if they have changed; return when they are in force on every server."""
+        record = self._catalogue.rights.record
+        if record is not self._published_rights:
+            self.follow_rights(record)
+            await self._owner.request_peer(messages.PublishRights(*record.as_tuples()))
+            self._published_rights = record
+
     async def start(self) -> None:
-        """Publish every table of the catalogue."""
+        """Publish users and rights, then every table of the catalogue; clients may change tables meanwhile."""
+        async with self._one_at_a_time:
+            await self.publish_rights()
         for name in sorted(self._catalogue.tables):
-            await self.publish(self._catalogue.tables[name])
+            async with self._one_at_a_time:
+                entry = self._catalogue.tables.get(name)
+                if entry is not None:
+                    await self.publish(entry)
 
     async def publish(self, entry: TableEntry, *, is_served: bool = True) -> None:
         """Publish the table as the catalogue has it, or as disabled unless ``is_served``; return when owners follow."""
@@ -91,16 +111,23 @@ class SchemaChanges:
         splits: list[bytes] | None = None,
         *,
         system: bool = False,
+        creator: str = "",
     ) -> None:
-        """Create a table, which serves when this returns.
+        """Create a table, which serves when this returns.  ``creator``: a user who gets all rights on it.
 
         Raises TableExists, IllegalArgument, NamespaceNotFound, or NotAllowed over a bound of the namespace.
         """
         table = checked_table(make_table(checked_table_name(name), families, attributes))
+        if system and table.name == LEASES_TABLE:
+            table = replace(table, kept_by=table.name)  # a client that wrote it could give a token again
+        starts = starts_of(splits or [])
+        check_groups_whole(table, starts)
         async with self._one_at_a_time:
-            await self.make(table, starts_of(splits or []), system=system)
+            await self.make(table, starts, system=system, creator=creator)
 
-    async def make(self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool) -> None:
+    async def make(
+        self, table: Table, starts: list[bytes], views: ViewSet | None = None, *, system: bool, creator: str = ""
+    ) -> None:
         """Make a table; the caller holds ``lock``.  Raises TableExists.
 
         ``views``: the new set of views, if the table is a view's.
@@ -108,9 +135,11 @@ class SchemaChanges:
         text = table.name
         self.check_free(text, system=system)
         check_regions(self._catalogue, text, len(starts))
+        with_creator(self._catalogue.rights.record, creator, text)  # refused before anything is made
         async with self.announced(text, ranges_from(starts)) as regions:
             await self.make_folders(regions)
-        await self._catalogue.adopt(table, regions, *([] if views is None else [views]))
+        await self._catalogue.adopt(table, regions, *([] if views is None else [views]), creator=creator)
+        await self.publish_rights()
         await self.publish(self._catalogue.tables[text])
         _log.info("table %s created with %d families in %d regions", text, len(table.families), len(starts))
 
@@ -184,12 +213,19 @@ class SchemaChanges:
         if views is not None:
             await self._owner.request_peer(messages.PublishViews(views))
         await self._owner.request_peer(messages.Withdraw(text))
+        await self.publish_rights()
         await self.triggers.publish()
         await self._remove(regions)
         _log.info("table %s dropped with its %d regions", text, len(regions))
 
     def check_no_reader(self, table: str) -> None:
-        """Raise NotAllowed if a view reads the table."""
+        """Raise NotAllowed if a view or a feed reads the table."""
+        feeds = self._catalogue.derivations.feeds.readers(table)
+        if feeds:
+            feed = feeds[0].name
+            raise NotAllowed(
+                f"{table} is not dropped: feed {feed} follows it; drop the feed first (columnar feed drop {feed})"
+            )
         readers = self._catalogue.derivations.views.readers(table)
         if readers:
             view = readers[0].name
@@ -284,6 +320,18 @@ def starts_of(splits: list[bytes]) -> list[bytes]:
     if len(set(splits)) != len(splits):
         raise IllegalArgument("split points must differ from each other")
     return [b"", *sorted(splits)]
+
+
+def check_groups_whole(table: Table, starts: Iterable[bytes]) -> None:
+    """Raise IllegalArgument if a region that begins at one of ``starts`` would cut a group of rows (ROW_GROUP)."""
+    groups = table.row_groups
+    cut = groups.cut_by(starts) if groups is not None else None
+    if groups is not None and cut is not None:
+        group = abbreviate(groups.group_of(cut))
+        raise IllegalArgument(
+            f"a region of {table.name} would begin at {abbreviate(cut)}, within the group {group}, and "
+            f"ROW_GROUP={groups} keeps a group in one region; let it begin at {group}"
+        )
 
 
 def check_table(catalogue: Catalogue, namespace: str) -> None:

@@ -39,7 +39,7 @@ from columnar.errors import (
 )
 from columnar.master import snapshot_manifest
 from columnar.master.catalogue import Catalogue
-from columnar.master.schema_changes import SchemaChanges, check_not_kept, check_regions
+from columnar.master.schema_changes import SchemaChanges, check_groups_whole, check_not_kept, check_regions
 from columnar.master.snapshot_manifest import MANIFEST, SnapshotManifest
 from columnar.master.table_copies import CopyThreads, CopyTools, StagedCopies, TableCopies
 from columnar.model.region_messages import Peer
@@ -197,6 +197,13 @@ class Snapshots:
             raise NotAllowed(
                 f"{table} is a view and is not restored as a table: drop it with columnar view drop {table}"
             )
+        feeds = self._catalogue.derivations.feeds.readers(table)
+        if feeds:
+            feed = feeds[0].name
+            raise NotAllowed(
+                f"table {table} is not restored: feed {feed} would not hear of it; drop the feed "
+                f"(columnar feed drop {feed}), restore, and add it again --from beginning"
+            )
         readers = self._catalogue.derivations.views.readers(table)
         if readers:
             view = readers[0].name
@@ -224,6 +231,7 @@ class Snapshots:
         before = self._catalogue.tables.get(table.name)
         more = len(manifest.ranges) - (len(before.regions) if before is not None else 0)
         check_regions(self._catalogue, table.name, more)
+        check_groups_whole(table, [start for start, _ in manifest.ranges])
         self._clock.observe(manifest.clock_ms)
         async with self._changes.announced(table.name, manifest.ranges) as regions:
             for copy, info in zip(manifest.regions, regions, strict=True):

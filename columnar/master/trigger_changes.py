@@ -55,29 +55,43 @@ class TriggerChanges(DerivationChanges[Triggers]):
     # --- changes -----------------------------------------------------------------------------------
 
     async def add_trigger(self, registration: Registration) -> None:
-        """Add a trigger; if the very same trigger exists, nothing changes.
+        """Add a trigger; if the very same trigger exists, of whatever owner, nothing changes.
 
         Returns when the trigger is on disk and every later change is logged for it.
         """
-        checked(registration, self._modules)
+        if registration.queue:
+            from columnar.model.queue_service import checked_service  # most stores serve no queue
+
+            checked_service(registration, self._modules)
+        else:
+            checked(registration, self._modules)
         async with self.lock:
             await self.settle()
             registration = with_places(registration, self._catalogue.tables)
             existing = self.derivations.find(registration.name)
             if existing is not None and not existing.unusable_reason:
-                if existing.registration == registration:
-                    return
-                await self._change(existing.registration, registration)
+                wanted = replace(registration, owner=existing.registration.owner)
+                if existing.registration != wanted:
+                    await self._change(existing.registration, wanted)
                 return
             self.checks.check_table(registration)
             self.checks.check_processes(registration)
             check_no_cycle(registration, self.checks.graph())
-            await self.checks.check_function(registration.function)
+            await self.checks.check_function(registration)
             await self.checks.check_start(registration)
             await self._begin(self.derivations, [registration])
 
     async def _change(self, registered: Registration, wanted: Registration) -> None:
-        """Change the declared effects of a trigger while it runs.  Raises IllegalArgument if anything else differs."""
+        """Change the declared effects of a trigger while it runs.  Raises IllegalArgument if anything else differs.
+
+        A served queue may change in everything: no log says where its target is.
+        """
+        if wanted.queue:
+            check_no_cycle(wanted, self.checks.graph())
+            self.checks.check_processes(wanted)
+            await self.checks.check_function(wanted)
+            await self._write(self.derivations.with_registration(wanted))
+            return
         free = {"writes": wanted.writes, "allow_cycle": wanted.allow_cycle, "allow_expiry": wanted.allow_expiry}
         if replace(registered, **free) != wanted:  # type: ignore[arg-type]  # each of its field's type
             raise IllegalArgument(f"trigger {wanted.name} exists with other settings; remove it first")
@@ -145,7 +159,7 @@ class TriggerChanges(DerivationChanges[Triggers]):
         Raises TriggerError if a function is missing; then no source is taken up.  Faulty source may end the process
         that imports it, so a process of its own tries it first.
         """
-        functions = tuple(sorted({one.function for one in users}))
+        functions = tuple(sorted({one.function for one in users if not one.url}))
         if not functions:
             return
         problem = await self._owner.request_peer(messages.CheckSource(functions))
@@ -190,7 +204,10 @@ class TriggerChanges(DerivationChanges[Triggers]):
             )
         async with self.lock:
             await self.settle()
-            table = self.derivations.known(name).registration.table
+            registration = self.derivations.known(name).registration
+            if registration.queue:
+                raise IllegalArgument(f"{name} serves a queue, whose messages are gone when they are done: no replay")
+            table = registration.table
             if from_ms != BEGINNING:
                 else_ = f"columnar trigger replay {name} --from beginning shows it every row as it is now"
                 await self.checks.check_reach(table, from_ms, else_)

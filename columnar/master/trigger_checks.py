@@ -62,7 +62,7 @@ class TriggerChecks:
             raise TableNotFound(abbreviate(name.encode()))
         if not entry.enabled:
             raise TableNotEnabled(name)
-        if entry.schema.is_system:
+        if entry.schema.is_system and not registration.queue:
             raise IllegalArgument(f"{name} is a table of the system; triggers go on your own")
         for read in sorted(registration.families_read):
             entry.schema.family(read.encode("latin-1"))
@@ -106,7 +106,10 @@ class TriggerChecks:
                 + ", ".join(sorted(labels))
             )
 
-    async def check_function(self, function: str) -> None:
+    async def check_function(self, registration: Registration) -> None:
+        function = registration.function
+        if registration.url:
+            return
         problem = await self._owner.request_peer(messages.CheckFunction(function))
         if problem is not None:
             raise TriggerError(f"{function} cannot be used: {problem}")

@@ -201,13 +201,19 @@ def altered(table: Table, change: TableChange) -> Table:
         number += 1
     if not held:
         raise IllegalArgument(f"table {table.name} would be left without a column family; drop the table instead")
+    attributes = merged_attributes(table.attributes, change.attributes)
+    if table.takes_sends and attributes.get("SENDS") != "true":
+        raise IllegalArgument(
+            f"table {table.name}: SENDS stays once it is set, as messages may be on their way; a table that sends none "
+            "pays nothing for it"
+        )
     families = tuple(sorted(held.values(), key=lambda family: family.bytes_name))
     next_number = number if change.drop or change.add else table.next_number
     return checked_table(
         replace(
             table,
             families=families,
-            attributes=merged_attributes(table.attributes, change.attributes),
+            attributes=attributes,
             next_number=next_number,
         )
     )

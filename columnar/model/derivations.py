@@ -39,7 +39,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, Self, TypeV
 from columnar.errors import ColumnarError, DamagedData, IllegalArgument, TriggerError, ViewError
 from columnar.model.flow_graph import Flow, Place
 from columnar.model.schema import Table
-from columnar.model.trigger_registration import Registration
+from columnar.model.trigger_registration import QUEUE_PREFIX, Registration
 from columnar.model.view_generations import Swap, aliases_of, base_of, generation_of, live_of, without_tables
 
 RowCells = tuple[tuple[bytes, bytes], ...]  # column, value
@@ -153,6 +153,10 @@ class DerivationSet(Generic[D]):
             raise self.error(f"there is no {noun} {name}; columnar {noun} list shows those there are")
         return held
 
+    def named(self, name: str) -> str | None:
+        """Return the name if it is of a derivation; None if it is not.  Raises as ``known`` if that is not in use."""
+        return None if self.find(name) is None else self.known(name).name
+
     def usable(self) -> list[D]:
         return [one for one in self.all if not one.unusable_reason]
 
@@ -187,13 +191,13 @@ class DerivationSet(Generic[D]):
         """
         return self._readable().with_next()
 
-    def put(self, one: D) -> Self:
+    def put_one(self, one: D) -> Self:
         """Return the set with ``one``, which replaces the derivation of the same name if there is one."""
         others = (other for other in self.all if other.name != one.name)
         return replace(self, all=tuple(sorted((*others, one), key=_name)))
 
     def with_state(self, name: str, state: str) -> Self:
-        return self.put(replace(self.there(name), state=state))  # type: ignore[type-var]  # each kind is a dataclass
+        return self.put_one(replace(self.there(name), state=state))  # type: ignore[type-var]  # each kind is a dataclass
 
     def there(self, name: str) -> D:
         held = self.find(name)
@@ -279,6 +283,24 @@ class Triggers(DerivationSet[Trigger]):
 
     all: tuple[Trigger, ...] = ()
 
+    def known(self, name: str) -> Trigger:
+        """Return the trigger or served queue, which is in use.  Raises TriggerError."""
+        queue = name.removeprefix(QUEUE_PREFIX)
+        if queue == name:
+            return DerivationSet.known(self, name)
+        held = self.find(name)
+        if held is None or (not held.is_in_use and not held.unusable_reason):
+            raise TriggerError(f"queue {queue} is not served; columnar queue served shows those that are")
+        if held.unusable_reason:
+            raise TriggerError(f"queue {queue} rests: {held.unusable_reason}; columnar queue unserve {queue}")
+        return held
+
+    def awaited_tables(self, name: str) -> list[str]:
+        """Return the table of a trigger, or the tables of all triggers if ``name`` is empty.  Raises TriggerError."""
+        if not name:
+            return sorted({one.registration.table for one in self.in_use() if not one.registration.queue})
+        return [self.known(name).registration.table]
+
     def of_table(self, table: str) -> list[Trigger]:
         """Return the usable triggers for the table's changes, including triggers that are being added."""
         return [one for one in self.usable() if one.registration.table == table]
@@ -297,15 +319,15 @@ class Triggers(DerivationSet[Trigger]):
         numbers = freed.next_numbers()
         start_ms = registration.start_ms
         replay = None if start_ms is None else Replay(START, start_ms)
-        return replace(freed, numbers=numbers).put(Trigger(registration, "adding", numbers.given, replay=replay))
+        return replace(freed, numbers=numbers).put_one(Trigger(registration, "adding", numbers.given, replay=replay))
 
     def with_registration(self, registration: Registration) -> Triggers:
-        return self.put(replace(self.there(registration.name), registration=registration))
+        return self.put_one(replace(self.there(registration.name), registration=registration))
 
     def with_replay(self, name: str, from_ms: int) -> Triggers:
         held = self.there(name)
         number = held.replay.number + 1 if held.replay is not None else START
-        return self.put(replace(held, replay=Replay(number, from_ms)))
+        return self.put_one(replace(held, replay=Replay(number, from_ms)))
 
 
 # --- views -------------------------------------------------------------------------------------------
@@ -390,7 +412,7 @@ class ViewSet(DerivationSet[KeptView]):
         """Return the set with a new view in state "adding".  Raises ViewError if no number can be given."""
         assert self.find(view.name) is None, "its name is free"
         numbers = self.next_numbers()
-        return replace(self, numbers=numbers).put(replace(view, state="adding", number=numbers.given))
+        return replace(self, numbers=numbers).put_one(replace(view, state="adding", number=numbers.given))
 
     def with_state(self, name: str, state: str) -> ViewSet:
         assert _NEXT.get(self.there(name).state) == state, "I3"

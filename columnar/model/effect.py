@@ -9,6 +9,7 @@ Authors import effects from ``columnar.triggers.api``.  An effect is a tuple who
     [BARRIER]                       handled by the worker; ends the slice
     [CONTRIBUTE, table, row, {total: amount} | nil, members, source | nil, {column: value}, order | nil, ordered, part]
     [TALLY, table, row, {total: amount}, members, source | nil, {}, nil, "", part]
+    [SEND, target, body, name, group, priority, delay in ms, {header: value}]
 
 A column is ``family:qualifier``; a delete may also name a bare family, and without columns it removes the whole row.
 The part of an effect is 0 when an author makes the effect; the worker then numbers the parts of a change's
@@ -28,6 +29,7 @@ CHECKPOINT: Final = 3
 BARRIER: Final = 0
 CONTRIBUTE: Final = 4
 TALLY: Final = 5
+SEND: Final = 6
 CHECKPOINT_BYTES: Final = 4 * 1024
 GIVEN_ROWS: Final = 100_000  # to which one run of a function may give by Contribute and Tally
 
@@ -208,6 +210,55 @@ class Tally(Parted):
     @property
     def size_bytes(self) -> int:
         return _given_bytes(self)
+
+
+class Send(Effect):
+    """Push a message to a queue: ``target`` is ``queue:NAME``.
+
+    However often the function runs for a change, the queue takes the message once: without a ``name`` the trigger, the
+    change and the message itself name it.  So two equal messages of one change are one; names tell them apart.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        target: str | bytes,
+        body: bytes,
+        *,
+        name: str | bytes = b"",
+        group: str | bytes = b"",
+        priority: int = 0,
+        delay_ms: int = 0,
+        headers: Mapping[bytes, bytes] | None = None,
+    ) -> Self:
+        """Make the effect.  Raises TypeError or ValueError, with the fault in the arguments."""
+        told = _table(target)
+        if not told.startswith(b"queue:") or told == b"queue:":
+            raise ValueError(f"a trigger's Send goes to queue:NAME, not to {target!r}"[:200])
+        if type(body) is not bytes:
+            raise TypeError(f"the body of a Send is bytes, not {body!r}"[:200])
+        if type(priority) is not int or type(delay_ms) is not int:
+            raise TypeError(f"priority and delay of a Send are whole numbers, not {priority!r} and {delay_ms!r}"[:200])
+        held = dict(headers or {})
+        for key, value in held.items():
+            if type(key) is not bytes or type(value) is not bytes:
+                raise TypeError(f"headers of a Send are bytes, not {key!r}: {value!r}"[:200])
+        return tuple.__new__(cls, (SEND, told, body, _table(name), _table(group), priority, delay_ms, held))
+
+    @property
+    def target(self) -> bytes:
+        target: bytes = self[1]
+        return target
+
+    @property
+    def body(self) -> bytes:
+        body: bytes = self[2]
+        return body
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self[1]) + len(self[2]) + len(self[3]) + sum(map(len, self[7])) + sum(map(len, self[7].values()))
 
 
 class Checkpoint(Parted):

@@ -114,7 +114,7 @@ class _Group:
     alternatives: list[list[Filter]] = field(default_factory=lambda: [[]])
     wrappers: list[Callable[[Filter], Filter]] = field(default_factory=list)  # waiting for their operand
 
-    def add(self, operand: Filter) -> None:
+    def add_operand(self, operand: Filter) -> None:
         while self.wrappers:
             operand = self.wrappers.pop()(operand)
         self.alternatives[-1].append(operand)
@@ -180,7 +180,7 @@ class _Parser:
             return True
         if word[0] in _BINARY:
             self.fail(f"expected a filter before {word[0].decode()}")
-        group.add(self.call(word[0]))
+        group.add_operand(self.call(word[0]))
         return False
 
     def after_operand(self) -> bool:
@@ -189,7 +189,7 @@ class _Parser:
             if len(self.groups) == 1:
                 self.fail("this ')' closes nothing")
             self.groups.pop()
-            self.groups[-1].add(group.close())
+            self.groups[-1].add_operand(group.close())
             self.at += 1
             return False
         word = _WORD.match(self.text, self.at)

@@ -224,12 +224,15 @@ def _measured(measure: Measure | None) -> str:
 
 
 _TRIGGER: Final = "trigger"
+_MESSAGES: Final = ("queue", "topic")  # before the colon of a place that no change log has
 HOPS: Final = 16  # flows in a chain from a client's change; effects beyond are not written
 
 
 def flow_of(registration: Registration, seen: Iterable[Place] = ()) -> Flow:
     """Return a trigger as a flow.  ``seen`` are the places that its effects were written to, declared or not."""
     reads = tuple(Place(registration.table, family) for family in registration.families)
+    if registration.queue:
+        reads = (Place(registration.name),)  # queue:NAME
     writes = tuple(map(place_of, registration.writes))
     return Flow(
         _TRIGGER, registration.name, reads, writes, tuple(place for place in seen if not _covers(writes, place))
@@ -244,7 +247,8 @@ def with_places(registration: Registration, tables: Collection[str]) -> Registra
     """Return the registration with its writes in the stored form ``table/family``.
 
     A write may also be given as ``table:family``; the stored form has a slash because a table's name may hold a colon
-    after its namespace.  Raises IllegalArgument if a table does not exist.
+    after its namespace.  Raises IllegalArgument if a table does not exist, or a queue or topic cannot have the name:
+    whether there is one already is not asked, because a queue begins with its first message.
     """
     places = sorted({str(_place(text, tables)) for text in registration.writes})
     return replace(registration, writes=tuple(places))
@@ -253,6 +257,10 @@ def with_places(registration: Registration, tables: Collection[str]) -> Registra
 def _place(text: str, tables: Collection[str]) -> Place:
     if text in tables:
         return Place(text)
+    kind, _, name = text.partition(":")
+    if kind in _MESSAGES and name:
+        _check_name(kind, name)
+        return Place(text)
     table, colon, family = text.rpartition(":")
     place = Place(table, family) if colon and family and table in tables else place_of(text)
     if place.table not in tables:
@@ -260,14 +268,38 @@ def _place(text: str, tables: Collection[str]) -> Place:
     return place
 
 
+def _check_name(kind: str, name: str) -> None:
+    if kind == "queue":
+        from columnar.model.queue_place import checked_queue  # most triggers write tables
+
+        checked_queue(name.encode())
+    else:
+        from columnar.model.topic import checked_name
+
+        checked_name(name)
+
+
 def check_no_cycle(registration: Registration, graph: Graph) -> None:
-    """Raise IllegalArgument with the path if the trigger would run for its own changes, perhaps through other flows."""
-    cycle = None if registration.allow_cycle else graph.cycle_through(flow_of(registration))
+    """Raise IllegalArgument with the path if the trigger would run for its own changes, perhaps through other flows.
+
+    Cycles through queues are allowed: a message may lead to the next one, and its pace is the queue's.
+    """
+    changes = Graph(map(_without_messages, graph.flows))
+    cycle = None if registration.allow_cycle else changes.cycle_through(_without_messages(flow_of(registration)))
     if cycle is not None:
         raise IllegalArgument(
             f"trigger {registration.name} would follow its own changes: {cycle}; --allow-cycle adds it nevertheless, "
             f"and ends each such chain after {HOPS} changes"
         )
+
+
+def _without_messages(flow: Flow) -> Flow:
+    """Return the flow without its writes to queues and topics."""
+    writes, seen = (
+        tuple(place for place in places if place.table.partition(":")[0] not in _MESSAGES)
+        for places in (flow.writes, flow.seen)
+    )
+    return replace(flow, writes=writes, seen=seen)
 
 
 def check_seen(registration: Registration, place: Place, flows: Iterable[Flow]) -> None:

@@ -23,7 +23,14 @@ from columnar.model.view_generations import base_of
 S = TypeVar("S", "FlowStatus", "TriggerStatus", "ViewStatus")
 
 RUNNING: Final = "running"
+QUEUE: Final = "queue"  # the kind of a queue with its consumers
+PUSH: Final = "push"  # the kind of a queue's delivery to the function or URL that serves it
+TOPIC: Final = "topic"  # the kind of a topic, whose readers the store does not count
+FEED: Final = "feed"  # the kind of a table's feed into a topic
+GROUP: Final = "group"  # the kind of a group of consumers in a topic
+READERS: Final = "readers"  # the kind of a group of readers of a table's changes
 NEVER_S: Final = -1.0
+_PARKED: Final = {QUEUE: "out or delayed", PUSH: "running"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class FlowStatus:
     rate_per_s: float = 0.0  # deliveries, in the last minute
     delivered: int = 0  # changes, since its servers started
     failed: int = 0  # attempts
-    parked: int = 0  # rows
+    parked: int = 0  # rows; of a queue messages that are out or delayed, of its delivery those that the target has
     dead: int = 0  # letters
     runs: tuple[float, ...] = ()  # a sample of a histogram (``model.measures``)
     idle_s: float = NEVER_S  # since the last delivery
@@ -53,7 +60,7 @@ class FlowStatus:
     @property
     def measure(self) -> Measure:
         notes = [self.state] if self.state != RUNNING else []
-        notes += [f"{self.parked} retrying"] if self.parked else []
+        notes += [f"{self.parked} {_PARKED.get(self.kind, 'retrying')}"] if self.parked else []
         notes += [f"{self.dead} dead"] if self.dead else []
         return Measure(self.rate_per_s, self.lag_changes, self.lag_seconds, ", ".join(notes))
 
@@ -157,7 +164,7 @@ class TriggerStatus:
     state: str = RUNNING  # running, paused, blocked or unreadable
     lag_changes: int = 0
     lag_seconds: float = 0.0  # of the oldest change
-    parked_rows: int = 0
+    parked_rows: int = 0  # of a served queue: messages that its target has
     dead_letters: int = 0
     last_error: str = ""
     rate_per_s: float = 0.0  # deliveries, in the last minute
@@ -165,6 +172,7 @@ class TriggerStatus:
     process: str = ""  # label of its worker process; empty: the common process
     settings: str = ""  # of pace (``trigger_registration.settings_of``)
     allows_cycle: bool = False  # it may follow its own changes
+    failed: int = 0  # attempts; of a served queue alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,10 @@ class ListedTrigger(TriggerStatus):
     @property
     def families(self) -> tuple[bytes, ...]:
         return () if self.registration is None else tuple(sorted(self.registration.family_bytes))
+
+    @property
+    def owner(self) -> str:
+        return "" if self.registration is None else self.registration.owner
 
     @property
     def attempts(self) -> int:

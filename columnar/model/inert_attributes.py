@@ -98,7 +98,7 @@ TABLE_INERT: Final[Mapping[str, Inert]] = {
     "OWNER": _TEXT,
     "MEMSTORE_FLUSHSIZE": _size("134217728"),
     "FLUSH_POLICY": _TEXT,
-    "SPLIT_POLICY": Inert("", _split_policy, "a policy that splits by size"),
+    "SPLIT_POLICY": Inert("", _split_policy, "a policy that splits by size (ROW_GROUP keeps rows together)"),
     "PRIORITY": _number("0"),
     "REGION_REPLICATION": _one_of("1"),
     "REGION_MEMSTORE_REPLICATION": _ON,

@@ -40,6 +40,18 @@ def by_label(name: str, kind: str, about: str, label: str, values: Iterable[tupl
 
 
 @dataclass(frozen=True, slots=True)
+class RequestTime:
+    """The time, the size and the outcome of an answered request.  The rest of the time it was worked on."""
+
+    took_s: float  # from the handler's start to the answer
+    waited_s: float = 0.0  # of that, from the first pause to the answer
+    waited_for: str = ""  # a word: see ``wire.caller``; empty: it never paused
+    reply_bytes: int = 0
+    error: str = ""  # the class of the error that was answered
+    trace_parent: str = ""  # of an HTTP request: its header traceparent
+
+
+@dataclass(frozen=True, slots=True)
 class SlowRequest:
     at_ms: int  # when it was answered, since the Unix epoch
     took_ms: int

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
 
+from columnar.model.send import Send
+
 
 class _Value:
     """Base of values that are compared by their fields."""
@@ -170,7 +172,7 @@ Operation = Put | Delete | Increment | Append | Contribute
 
 
 class CompareOp(IntEnum):
-    """Numbers as in HBase's Thrift 2 TCompareOperator; the last three are ours."""
+    """Numbers as in HBase's Thrift 2 TCompareOperator; those from EXISTS on are ours."""
 
     LESS = 0
     LESS_OR_EQUAL = 1
@@ -181,6 +183,7 @@ class CompareOp(IntEnum):
     EXISTS = 6
     ABSENT = 7
     ABSENT_OR_EMPTY = 8
+    FENCE = 9  # the cell is missing, or a token of eight bytes that is at most the value
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,8 @@ class Condition:
             return stored is None
         if self.op is CompareOp.ABSENT_OR_EMPTY:
             return not stored
+        if self.op is CompareOp.FENCE:
+            return stored is None or (len(stored) == len(self.value) and stored <= self.value)
         if stored is None:
             return self.op is CompareOp.NOT_EQUAL
         return {
@@ -222,7 +227,7 @@ class Durability(Enum):
 
 
 class RowMutation(_Value):
-    __slots__ = ("conditions", "durability", "hops", "operations", "row")
+    __slots__ = ("conditions", "durability", "hops", "operations", "row", "sends")
 
     def __init__(
         self,
@@ -231,15 +236,29 @@ class RowMutation(_Value):
         conditions: tuple[Condition, ...] = (),
         durability: Durability = Durability.SYNC,
         hops: int = 0,
+        sends: tuple[Send, ...] = (),
     ) -> None:
         self.row = row
         self.operations = operations
         self.conditions = conditions
         self.durability = durability
         self.hops = hops  # flows in the chain that caused this change; 0 for a client's
+        self.sends = sends  # messages that go out if and only if the row is changed
 
     def _as_tuple(self) -> tuple[Any, ...]:
-        return self.row, self.operations, self.conditions, self.durability, self.hops
+        return self.row, self.operations, self.conditions, self.durability, self.hops, self.sends
+
+
+def cell_replacement(
+    row: bytes, family: bytes, qualifier: bytes, expected: bytes | None, value: bytes | None
+) -> RowMutation:
+    """Return the mutation that replaces the value of a cell (None: no cell), if the cell is as expected."""
+    if expected is None:
+        condition = Condition(family, qualifier, CompareOp.ABSENT)
+    else:
+        condition = Condition(family, qualifier, CompareOp.EQUAL, expected)
+    operation = Delete(family, qualifier) if value is None else Put(family, qualifier, value)
+    return RowMutation(row, (operation,), (condition,))
 
 
 class RowPuts(_Value):

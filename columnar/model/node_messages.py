@@ -1,8 +1,9 @@
 """(pure) The messages between a node, its own servers, and the leader of the cluster, as values.
 
-    node -> its server      FollowLeader, LiveSettings; with ``owner_messages`` HandOver and ReturnConnections
+    node -> its server      FollowLeader, LiveSettings, JudgeVisitor, ChangeLogLevels; of ``owner_messages`` HandOver
+                            and ReturnConnections
     server -> its node      TakesConnections
-    leader -> other node    KillServer, StopServer, StartServer, DescribeServers
+    leader -> other node    KillServer, StopServer, StartServer, DescribeServers, ChangeLogLevels
     other node -> leader    AwaitRegions
 
 A node is the parent process of the region servers of a machine.  The leader is the node that has the catalogue.  The
@@ -13,7 +14,7 @@ Knows nothing of the receivers and the transport of messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from columnar.model.owner import Incarnation
 from columnar.model.region_messages import Message
@@ -39,6 +40,39 @@ class LiveSettings(Message[None]):
     allow_origins: tuple[str, ...]
     tls_cert: str
     tls_key: str
+    log_levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether somebody may see pages and metrics: 200, or the status of HTTP and the reason of the refusal."""
+
+    status: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVisitor(Message[Verdict]):
+    """Decide whether a request for a page of the node is answered: a node knows no accounts and rights."""
+
+    authorization: str = field(repr=False)  # the header, which has a secret
+    host: str  # of the client
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLevels:
+    process: str  # a node, or a server with its trigger workers
+    levels: str  # LOGGER=LEVEL of each logger with a level of its own, with spaces; a sentence if it has not answered
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLogLevels(Message[tuple[ProcessLevels, ...]]):
+    """Change levels of loggers until a restart, or a reading of the settings; answered with the levels in force.
+
+    A node has its servers do the same.  Without ``changes`` it is answered only.
+    """
+
+    changes: tuple[str, ...] = ()  # as ``runtime.log_settings.parse_changes`` takes them
 
 
 @dataclass(frozen=True, slots=True)

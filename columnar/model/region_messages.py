@@ -6,7 +6,9 @@ unknown.
 
     master -> owner    tables     Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PrepareRegions
                        triggers   PublishTriggers, CheckFunction, CheckSource, ReloadFunctions, Undelivered, LogReach
+                       users      PublishRights
                        views      PublishViews, BackfilledRegions
+                       feeds      PublishFeeds
                        copies     PauseDeliveries, ReleaseDeliveries, CopyRegion
                        changes    MiddleRow, BeginChange, FinishChange, CallOffChange, SettleChange, ReclaimSpace
                                   Loads
@@ -17,11 +19,14 @@ Knows nothing of the receivers, nor of the transport.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from columnar.model.accounts import Account
 from columnar.model.derivations import Triggers, ViewSet
+from columnar.model.feeds import FeedSet
 from columnar.model.region_info import RegionInfo
+from columnar.model.rights import Grant, RightsRecord
 from columnar.model.schema import Table
 
 R = TypeVar("R")
@@ -103,6 +108,21 @@ class PublishTriggers(Message[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class PublishRights(Message[None]):
+    """To every owner: decide by these users and rights, which are complete, from the next call on."""
+
+    grants: tuple[Grant, ...]
+    groups: tuple[tuple[str, tuple[str, ...]], ...]  # name, members
+    accounts: tuple[Account, ...]
+    unknown_key: str = field(default="", repr=False)
+
+    @property
+    def record(self) -> RightsRecord:
+        accounts = {one.name: one for one in self.accounts}
+        return RightsRecord(self.grants, dict(self.groups), accounts, self.unknown_key)
+
+
+@dataclass(frozen=True, slots=True)
 class CheckFunction(Message[str | None]):
     """To one owner: have a worker import the function.  The answer is the fault, or None if there is none."""
 
@@ -156,6 +176,16 @@ class PublishViews(Message[None]):
     """
 
     views: ViewSet
+
+
+@dataclass(frozen=True, slots=True)
+class PublishFeeds(Message[None]):
+    """To every owner: follow this set of feeds, which is complete, from now on.  As ``PublishTriggers``.
+
+    Not sent while the store never had a feed.
+    """
+
+    feeds: FeedSet
 
 
 @dataclass(frozen=True, slots=True)

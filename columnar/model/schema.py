@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from columnar.errors import DamagedData, IllegalArgument, NoSuchColumnFamily, NotAllowed, abbreviate
 from columnar.limits import FAMILIES, FAMILY_NAME_BYTES, KEPT_LOG_BYTES, TABLE_NAME_BYTES
-from columnar.model import throttle_limits
+from columnar.model import row_groups, throttle_limits
 from columnar.model.inert_attributes import (
     AS_THE_SERVER_SAYS,
     TABLE_INERT,
@@ -30,6 +30,7 @@ from columnar.model.inert_attributes import (
     is_inert,
     kept,
 )
+from columnar.model.row_groups import RowGroups, groups_of
 from columnar.model.written_amounts import bytes_written, seconds_written
 
 COMPRESSIONS: Final = ("NONE", "SNAPPY", "LZ4", "GZ", "ZSTD")  # the weakest first
@@ -87,7 +88,7 @@ class Table:
     families: tuple[Family, ...]  # by name, ascending
     attributes: Mapping[str, str] = field(default_factory=dict)
     next_number: int = 0  # of the next family; 0: one above the highest (I1)
-    kept_by: str = ""  # the view that alone writes the table; empty: clients write it
+    kept_by: str = ""  # the view that alone writes the table, or a system table's own name; empty: clients write it
     _by_name: Mapping[bytes, Family] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +123,16 @@ class Table:
         return int(text) if text else KEPT_LOG_BYTES
 
     @property
+    def logs_images(self) -> bool:
+        """Whether the change log has the row's cells before and after each change, as long as there is CHANGE_LOG."""
+        return self.change_log_s is not None and self.attributes.get("CHANGE_LOG_IMAGES") == "true"
+
+    @property
+    def takes_sends(self) -> bool:
+        """Whether changes of the table's rows may send messages to queues and topics (``model.send``)."""
+        return self.attributes.get("SENDS") == "true"
+
+    @property
     def durability(self) -> str:
         return self.attributes.get("DURABILITY", "USE_DEFAULT")
 
@@ -134,6 +145,12 @@ class Table:
         """The size from which a region is split; None for the server's setting."""
         text = self.attributes.get("MAX_FILESIZE")
         return int(text) if text else None
+
+    @property
+    def row_groups(self) -> RowGroups | None:
+        """The rule of rows that stay in one region and may be written together; None without ROW_GROUP."""
+        text = self.attributes.get("ROW_GROUP")
+        return groups_of(text) if text else None
 
     @property
     def throttle(self) -> str:
@@ -152,6 +169,8 @@ class Table:
 
     def check_written_by(self, keeper: str = "") -> None:
         """Raise NotAllowed if the table is a view that ``keeper``, the writing view or empty, does not maintain."""
+        if self.kept_by and self.is_system:
+            raise NotAllowed(f"{self.name} is written by the store alone, at the calls of its own methods")
         if self.kept_by and self.kept_by != keeper:
             raise NotAllowed(
                 f"{self.name} is a view, which nobody but its maintainer writes: write the tables from which it "
@@ -162,16 +181,25 @@ class Table:
     def is_system(self) -> bool:
         return self.name.startswith(SYSTEM_NAMESPACE + ":")
 
+    @property
+    def may_split(self) -> bool:
+        """Whether the table may have several regions: of the system's own those whose rows have groups (queues)."""
+        return not self.is_system or self.row_groups is not None
+
 
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "DELETE_MARKERS": "milliseconds that a delete leaves a marker; for tables that triggers write",
     "CHANGE_LOG": "seconds that changes are kept in the log of each region ahead of the first reader",
     "CHANGE_LOG_BYTES": "bytes of each region's log that CHANGE_LOG keeps at most",
+    "CHANGE_LOG_IMAGES": "true: the log has the row before and after each change, for readers of CHANGE_LOG",
     "DURABILITY": "SYNC_WAL (default), ASYNC_WAL or SKIP_WAL",
     "READONLY": "true: writes are refused",
     "MAX_FILESIZE": "bytes from which a region of the table is split",
     "THROTTLE": throttle_limits.FORM,
+    "ROW_GROUP": row_groups.FORM,
+    "SENDS": "true: changes of rows may send messages to queues and topics; it stays once it is set",
 }
+_TRUTHS: Final = frozenset({"READONLY", "CHANGE_LOG_IMAGES", "SENDS"})
 _AMOUNTS: Final = {"CHANGE_LOG": seconds_written, "CHANGE_LOG_BYTES": bytes_written, "MAX_FILESIZE": bytes_written}
 BLOCK_SIZES: Final = (1_024, 4 * 1_048_576)
 
@@ -309,11 +337,16 @@ def _checked_attribute(key: str, text: str) -> str:
             raise IllegalArgument(f"table attribute {key} ({ATTRIBUTES[key]}) {error.text}") from None
     if key == "DURABILITY" and text not in DURABILITIES:
         raise IllegalArgument(f"table attribute DURABILITY is {ATTRIBUTES[key]}, not '{text}'")
-    if key == "READONLY" and text.lower() not in ("true", "false"):
-        raise IllegalArgument(f"table attribute READONLY is true or false, not '{text}'")
+    if key in _TRUTHS and text.lower() not in ("true", "false"):
+        raise IllegalArgument(f"table attribute {key} is true or false, not '{text}'")
     if key == "THROTTLE":
         return throttle_limits.canonical(throttle_limits.limits_of(text))
-    return text.lower() if key == "READONLY" else text
+    if key == "ROW_GROUP":
+        try:
+            return str(groups_of(text))
+        except IllegalArgument as error:
+            raise IllegalArgument(f"table attribute ROW_GROUP {error.text}") from None
+    return text.lower() if key in _TRUTHS else text
 
 
 def checked_table(table: Table) -> Table:

@@ -28,6 +28,7 @@ MOST_SHARE: Final = 1_000
 BATCH_CHANGES: Final = 1_000
 LONGEST_WITHIN_MS: Final = 60_000
 MOST_PROCESSES: Final = 16  # different labels of the triggers in a store
+QUEUE_PREFIX: Final = "queue:"  # of the name of a registration that serves a queue
 _STARTS: Final = ("now", "beginning")
 _PERIODS_S: Final = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _RATE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)/(s|min|h|d)", re.ASCII)
@@ -39,7 +40,7 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 class Registration:
     name: str
     table: str
-    function: str  # ``module:function``
+    function: str  # ``module:function``; of a served queue perhaps the URL to which its messages are posted
     families: tuple[str, ...]  # latin-1 of the bytes
     before: bool = False  # changes carry the previous values of the touched cells
     from_where: str = "now"  # or beginning, or a time (``start_ms_of``) from which changes are shown
@@ -60,6 +61,17 @@ class Registration:
     of_module: str = ""  # the module whose sync made it (``columnar trigger sync``); empty: made by hand
     allow_expiry: bool = False  # cells that it follows may expire, though the trigger is not notified of expiry
     allow_cycle: bool = False  # it may run for its own changes, through at most ``model.flow_graph.HOPS`` flows
+    owner: str = ""  # the user who added it, with whose rights it acts; empty: rights were off, it acts as the store
+
+    @property
+    def queue(self) -> str:
+        """The queue that is served (``queue_service``); empty for a trigger, whose name has no colon."""
+        return self.name.removeprefix(QUEUE_PREFIX) if self.name.startswith(QUEUE_PREFIX) else ""
+
+    @property
+    def url(self) -> str:
+        """The URL to which messages are posted; empty if a function gets them."""
+        return self.function if "://" in self.function else ""
 
     @property
     def module(self) -> str:
@@ -135,21 +147,21 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
     """Return the registration unchanged.  Raises IllegalArgument or TriggerError, with the fault and its remedy."""
     if not _NAME.fullmatch(registration.name):
         raise IllegalArgument(f"trigger name '{registration.name}': use up to 100 letters, digits, '_', '-' and '.'")
-    if not _FUNCTION.fullmatch(registration.function):
-        raise IllegalArgument(f"trigger function '{registration.function}': write it as module:function")
+    check_function(registration, allowed_modules)
     start_ms_of(registration.from_where)
     if not registration.families:
         raise IllegalArgument("name at least one column family that the trigger is for")
-    for what, number in (("timeout (ms)", registration.timeout_ms), ("attempts", registration.attempts)):
-        if number <= 0:
-            raise IllegalArgument(f"{what} of a trigger is positive, not {number}")
-    if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
-        times = registration.side_by_side
-        raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")
-    _check_pace(registration)
+    check_pace(registration)
     from columnar.model.trigger_scope import checked_scope  # as in ``scope``
 
     checked_scope(registration.families, registration.columns, registration.where, registration.look)
+    return registration
+
+
+def check_function(registration: Registration, allowed_modules: tuple[str, ...]) -> None:
+    """Raise IllegalArgument or TriggerError unless the function is one of an allowed module."""
+    if not _FUNCTION.fullmatch(registration.function):
+        raise IllegalArgument(f"trigger function '{registration.function}': write it as module:function")
     module = registration.module
     if module not in allowed_modules:
         allowed = ", ".join(allowed_modules) or "none"
@@ -157,11 +169,16 @@ def checked(registration: Registration, allowed_modules: tuple[str, ...]) -> Reg
             f"module {module} is not allowed for triggers (allowed: {allowed}); "
             f"start the store with --trigger-modules {module}"
         )
-    return registration
 
 
-def _check_pace(registration: Registration) -> None:
-    """Check share, rate, batch and process."""
+def check_pace(registration: Registration) -> None:
+    """Check time-out, attempts, calls side by side, share, rate, batch and process."""
+    for what, number in (("timeout (ms)", registration.timeout_ms), ("attempts", registration.attempts)):
+        if number <= 0:
+            raise IllegalArgument(f"{what} of a trigger is positive, not {number}")
+    if not 1 <= registration.side_by_side <= MOST_SIDE_BY_SIDE:
+        times = registration.side_by_side
+        raise IllegalArgument(f"a trigger runs 1 to {MOST_SIDE_BY_SIDE} times side by side, not {times}")
     if not 1 <= registration.share <= MOST_SHARE:
         raise IllegalArgument(f"the share of a trigger is 1 to {MOST_SHARE}, not {registration.share}")
     if registration.rate:
@@ -205,10 +222,10 @@ def from_json(data: bytes) -> Registration:
     return found
 
 
-def requested(data: bytes) -> Registration:
+def requested(data: bytes, owner: str = "") -> Registration:
     """Return the registration that a client's JSON requests, in its stored form; a number of 0 means the default.
 
-    Raises IllegalArgument with the fault.
+    ``owner`` is the user who requests it, whatever the JSON says.  Raises IllegalArgument with the fault.
     """
     from columnar.model.trigger_scope import bytes_of_latin  # as in ``scope``
 
@@ -230,6 +247,7 @@ def requested(data: bytes) -> Registration:
         columns=_ordered(found.columns),
         look=tuple((name, table_name_text(table.encode()), row) for name, table, row in found.look),
         writes=tuple(sorted(set(found.writes))),
+        owner=owner,
     )
 
 

@@ -5,12 +5,12 @@ a trigger of a different module.  A sync removes only triggers that an earlier s
 
     changed     keeps its place in the logs, so waiting changes are delivered with the new settings.  If the trigger now
                 needs images that the records of waiting changes lack, these changes carry the row as it is now, and
-                nothing of the row before
+                nothing of the row before.  The user who syncs becomes its owner, because the code is that user's
     refused     a change to a different table, in whose logs the trigger's place means nothing
 
 ``start`` has an effect only when a trigger is added; for a running trigger it changes nothing.
 
-Knows nothing of modules, of the catalogue and of owners.
+Knows nothing of modules, of the catalogue and of owners of regions.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ def _change(held: Registration, wanted: Registration) -> Change:
             f"trigger {held.name} is on table {held.table}, not {wanted.table}, and cannot keep its place in the logs: "
             f"give the function another name with name=, or columnar trigger remove {held.name}"
         )
-    return Change(held, replace(wanted, from_where=held.from_where))
+    same_start = replace(wanted, from_where=held.from_where, owner=held.owner)
+    if same_start == held or not wanted.owner:  # nothing else differs, or rights are off
+        return Change(held, same_start)
+    return Change(held, replace(same_start, owner=wanted.owner))
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@
     wide_reads     a row that costs more than one step
     row_plan       the batches of a call's rows, checked before the first write
     writes         mutations of rows, also under conditions: one row at once, batches in steps
+    group_calls    a group of rows: read as of one moment, written as one step
     scanners       a place in a table that moves on with each call
     scanner_table  scanners with their filters, as calls open them, and the open scanners by id
     row_deletes    deletes of a range of rows

@@ -27,6 +27,7 @@ from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
 from columnar.regions.write.applied import Applied
+from columnar.runtime.long_waits import LongWaits
 from columnar.runtime.loop_budget import IsDisconnected
 from columnar.wire import detect
 from columnar.wire.service import Later
@@ -44,6 +45,9 @@ class Caller(Protocol):
     @property
     def has_gone(self) -> IsDisconnected: ...
 
+    @property
+    def user(self) -> str: ...
+
 
 class RemoteCalls(Protocol):
     """Calls on rows of several servers; a standalone has none (``operations.distributed_calls``)."""
@@ -55,6 +59,9 @@ class RemoteCalls(Protocol):
         self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]], answer: Any
     ) -> Awaitable[Any]:
         """Write rows that have been checked; several steps of one row are done in their order in ``writes``."""
+
+    def replace_cell(self, request: Any) -> Awaitable[bool]:
+        """Carry out ``peer_requests.ReplaceCell``; return whether it was done.  Raises OutcomeUnknown."""
 
     def scan_step(
         self, scanner: Any, found: Any, count: int, reserve_step: Callable[[], Awaitable[None]]
@@ -80,6 +87,7 @@ class TableAccess:
         self._now_s = now_s
         self._tables: Tables = server.tables
         self.reply_memory: ReplyMemoryBudget = server.reply_memory if reply_memory is None else reply_memory
+        self.waits = LongWaits()  # of the calls' clients
         self.others: RemoteCalls | None = None  # calls to other servers; None: a standalone
 
     def connect_others(self, others: RemoteCalls) -> None:
@@ -151,6 +159,10 @@ class TableAccess:
         """Return the open region; raises the errors of ``region_for``."""
         return self._server.open_region(served, info)
 
+    def open_regions(self, table: bytes) -> list[Region]:
+        """Return the table's regions that are open at this server."""
+        return self._server.open_regions_of(table.decode())
+
     def writable(self, served: ServedTable, row: bytes) -> Region:
         """Return the region as ``region_for`` does; raises RegionTooBusy if the region's change log is full."""
         region = self._server.open_region(served, served.holding(row))
@@ -159,6 +171,11 @@ class TableAccess:
                 f"the change log of region {region.info.encoded} of {region.info.table} is full: {region.log_obstacle}"
             )
         return region
+
+    def has_moved(self, served: ServedTable, row: bytes, region: Region) -> bool:
+        """Tell whether a closed region has lost ``row``, to another server or to a region that takes its place."""
+        info = served.holding(row)
+        return info.region_id != region.info.region_id or not self._server.owns(info)
 
     def acknowledgement(self, region: Region, applied: Applied) -> Any:
         """Return a future for the fsync, and the delay of a nearly full log; None if the answer need not wait."""
@@ -175,6 +192,8 @@ def _bytes_of(write: RowWrite) -> int:
         cells = sum(len(family) + len(qualifier) for family, qualifier in write.columns) + sum(map(len, write.values))
         return len(write.row) + cells + len(write.values) * CELL_OVERHEAD_BYTES
     size = len(write.row)
+    for send in write.sends:
+        size += send.size_bytes
     for operation in write.operations:
         if isinstance(operation, Contribute):
             size += operation.size_bytes + CELL_OVERHEAD_BYTES * (2 + len(operation.totals))

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from columnar.cluster.peer_requests import DeleteRows, RegionStates, RowsDeleted, Tend
+from columnar.cluster.peer_requests import DeleteRows, RegionStates, ReplaceCell, RowsDeleted, Tend
 from columnar.cluster.row_forms import RegionState
 from columnar.cluster.scatter_gather import (
     STATUS_TIMEOUT_S,
@@ -25,7 +25,7 @@ from columnar.model.region_info import RegionInfo
 from columnar.operations.access import Caller, TableAccess
 from columnar.operations.distributed_reads import read_rows
 from columnar.operations.distributed_scans import ReserveStep, scan_remotely
-from columnar.operations.distributed_writes import ingest_files, write_rows
+from columnar.operations.distributed_writes import ingest_files, replace_cell, write_rows
 from columnar.operations.reads import RowQuery, RowsAnswer
 from columnar.operations.scanners import Scanner
 from columnar.operations.table_operations import TableOperations
@@ -50,6 +50,9 @@ class DistributedCalls:
         self, is_disconnected: IsDisconnected, writes: Sequence[tuple[ServedTable, RowWrite]], answer: Answer
     ) -> Any:
         return answer(await write_rows(self._owners, is_disconnected, writes))
+
+    async def replace_cell(self, request: ReplaceCell) -> bool:
+        return await replace_cell(self._owners, request)
 
     async def scan_step(self, scanner: Scanner, found: FoundRows, count: int, reserve_step: ReserveStep) -> None:
         await scan_remotely(self._owners, scanner, found, count, reserve_step)

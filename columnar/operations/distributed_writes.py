@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from columnar.cluster.link_errors import LinkBroke
-from columnar.cluster.peer_requests import Apply, Ingest
+from columnar.cluster.peer_requests import Apply, Ingest, ReplaceCell
 from columnar.cluster.scatter_gather import NOTHING_DONE, Owners, request_owner, scatter_gather
 from columnar.errors import ClientGone, ColumnarError, OutcomeUnknown, abbreviate
 from columnar.limits import BATCH_BYTES
@@ -42,47 +42,46 @@ class _Writing:
         self._owners = owners
         self._has_gone = is_disconnected
         self._has_written = False  # at least one request was carried out
-        self.sequence: _Sequence | None = None  # of the last change
+        self.last_changes: dict[int, _Sequence] = {}  # by origin, the latest one last
 
     async def write_part(self, table: str, rows: list[RowWrite]) -> None:
         """Write rows of one table, each of which is named once (I2)."""
 
-        async def send(server: Incarnation, numbers: list[int], servers: int) -> tuple[list[int], _Sequence | None]:
+        async def send(server: Incarnation, numbers: list[int], servers: int) -> list[int]:
             try:
                 return await self._send(server, table, numbers, [rows[number] for number in numbers])
             except ColumnarError as error:
                 raise partly(error) if servers > 1 else error from None
 
         try:
-            await scatter_gather(self._owners, table, [row.row for row in rows], send, self._take)
+            await scatter_gather(self._owners, table, [row.row for row in rows], send, _left)
         except ColumnarError as error:
             raise partly(error) if self._has_written else error from None
 
-    async def _send(
-        self, server: Incarnation, table: str, numbers: list[int], rows: list[RowWrite]
-    ) -> tuple[list[int], _Sequence | None]:
-        """Send rows to their owner; return the numbers of rows that were not written, and the last change."""
+    async def _send(self, server: Incarnation, table: str, numbers: list[int], rows: list[RowWrite]) -> list[int]:
+        """Send rows to their owner; return the numbers of rows that were not written."""
         left: list[int] = []
-        sent, sequence = 0, None
+        sent = 0
         for batch, size_bytes in _split_into_requests(rows):
             if self._has_gone():
                 raise ClientGone
             try:
                 applied = await self._owners.request_server(server, Apply(table, tuple(batch)), size_bytes)
             except NOTHING_DONE:
-                return left + numbers[sent:], sequence
+                return left + numbers[sent:]
             except LinkBroke:
                 raise _unsure(server, table, len(batch), batch[0].row, batch[-1].row) from None
             left += [numbers[sent + at] for at in applied.not_local_rows]
             sent += len(batch)
             self._has_written |= len(applied.not_local_rows) < len(batch)
-            sequence = applied.sequence or sequence
-        return left, sequence
-
-    def _take(self, _numbers: list[int], answer: tuple[list[int], _Sequence | None]) -> list[int]:
-        left, sequence = answer
-        self.sequence = sequence or self.sequence
+            for sequence in (*applied.earlier, applied.sequence):
+                if sequence is not None:
+                    self._note_change(sequence)
         return left
+
+    def _note_change(self, sequence: _Sequence) -> None:
+        before = self.last_changes.pop(sequence[0], sequence)
+        self.last_changes[sequence[0]] = max(before, sequence)
 
 
 async def write_rows(
@@ -92,8 +91,26 @@ async def write_rows(
     writing = _Writing(owners, is_disconnected)
     for table, rows in _in_parts(writes):
         await writing.write_part(table, rows)
-    sequence = writing.sequence
-    return Applied(change_record.Sequence(*sequence), 0, (), None, None) if sequence is not None else None
+    changes = [change_record.Sequence(*change) for change in writing.last_changes.values()]
+    return Applied(changes[-1], 0, (), None, None, tuple(changes[:-1])) if changes else None
+
+
+def _left(_numbers: list[int], left: list[int]) -> list[int]:
+    return left
+
+
+async def replace_cell(owners: Owners, request: ReplaceCell) -> bool:
+    """Have the owner of the row replace the cell; return whether it was as expected.  Raises OutcomeUnknown."""
+    table, row = request.table, request.row
+    answer = await request_owner(
+        owners,
+        table,
+        row,
+        request,
+        lambda answer: answer.is_not_local,
+        lambda server, _: _unsure(server, table, 1, row, row),
+    )
+    return answer.is_done
 
 
 async def ingest_files(owners: Owners, table: str, incoming: IncomingRows) -> bool:

@@ -12,6 +12,7 @@ Owned by the loop.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from time import monotonic
@@ -21,6 +22,7 @@ from columnar.cluster import peer_requests, row_forms
 from columnar.errors import RegionNotLocal
 from columnar.limits import PEER_REPLY_BYTES, STEP_BYTES
 from columnar.model.filters import Filter
+from columnar.model.mutation import cell_replacement
 from columnar.model.region_messages import Message
 from columnar.operations.access import TableAccess
 from columnar.operations.descriptions import Descriptions, Upkeep
@@ -36,6 +38,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.write.ingestion import IncomingRows
 from columnar.storage.stored_cells import PackedRows
 from columnar.wire.codec_replies import map_rows
+from columnar.wire.service import Later
 
 
 class OperationPeerHandlers:
@@ -56,6 +59,7 @@ class OperationPeerHandlers:
         self.answers: dict[type[Message[Any]], Callable[[Any], Awaitable[Any]]] = {
             peer_requests.Rows: self._rows,
             peer_requests.Apply: self._apply,
+            peer_requests.ReplaceCell: self._replace_cell,
             peer_requests.Ingest: self._ingest,
             peer_requests.DeleteRows: self._delete_rows,
             peer_requests.Scan: self._scan,
@@ -84,11 +88,22 @@ class OperationPeerHandlers:
     async def _apply(self, request: peer_requests.Apply) -> peer_requests.Applied:
         served = self._access.table(request.table.encode())
         applied, left = await self._writes.write_owned(served, request.rows)
-        sequence = applied.sequence if applied is not None else None
-        if not left:
-            return peer_requests.Applied((), sequence)
-        numbers = {write.row: number for number, write in enumerate(request.rows)}
-        return peer_requests.Applied(tuple(sorted(numbers[write.row] for write in left)), sequence)
+        numbers = {write.row: number for number, write in enumerate(request.rows)} if left else {}
+        not_local = tuple(sorted(numbers[write.row] for write in left))
+        if applied is None:
+            return peer_requests.Applied(not_local)
+        return peer_requests.Applied(not_local, applied.sequence, applied.earlier)
+
+    async def _replace_cell(self, request: peer_requests.ReplaceCell) -> peer_requests.CellReplaced:
+        served = self._access.table(request.table.encode())
+        mutation = cell_replacement(request.row, request.family, request.qualifier, request.expected, request.value)
+        done = self._writes.write_checked(served, [mutation], lambda outcomes: outcomes[0])
+        if type(done) is Later:
+            await asyncio.shield(done.future)
+            done = done.result
+        if done is None:
+            return peer_requests.CellReplaced(is_not_local=True)
+        return peer_requests.CellReplaced(done.failed_condition is None)
 
     async def _ingest(self, request: peer_requests.Ingest) -> peer_requests.Ingested:
         served = self._access.table(request.table.encode())

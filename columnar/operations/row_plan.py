@@ -29,22 +29,24 @@ PUT_BYTES: Final = 64  # counted for a put of a bulk load, which costs a third
 class _Joined:
     """Several mutations of one row in one call, joined into one step."""
 
-    __slots__ = ("durability", "hops", "operations", "row")
+    __slots__ = ("durability", "hops", "operations", "row", "sends")
 
     def __init__(self, first: RowMutation) -> None:
         self.row = first.row
         self.operations: list[Operation] = list(first.operations)
         self.durability = first.durability
         self.hops = first.hops
+        self.sends = first.sends
 
     def add(self, other: RowMutation) -> None:
         self.operations += other.operations
         if other.durability is Durability.SYNC:
             self.durability = Durability.SYNC
         self.hops = max(self.hops, other.hops)
+        self.sends += other.sends
 
     def mutation(self) -> RowMutation:
-        return RowMutation(self.row, tuple(self.operations), (), self.durability, self.hops)
+        return RowMutation(self.row, tuple(self.operations), (), self.durability, self.hops, self.sends)
 
 
 def _spelled_out(write: RowWrite) -> RowMutation:
@@ -148,6 +150,8 @@ def size_of(mutation: RowWrite) -> int:
             size += len(value)
         return size
     size = OPERATION_BYTES * len(mutation.operations)
+    for send in mutation.sends:
+        size += send.size_bytes
     for operation in mutation.operations:
         if isinstance(operation, Put):
             size += len(operation.value)

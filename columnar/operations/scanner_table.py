@@ -18,7 +18,15 @@ from time import perf_counter
 from typing import Any, Final
 
 from columnar.cluster.row_forms import ReplyForm
-from columnar.errors import CallerError, ClientGone, IncompatibleFilter, RequestTooBig, ScannerNotFound, TooManyScanners
+from columnar.errors import (
+    AccessDenied,
+    CallerError,
+    ClientGone,
+    IncompatibleFilter,
+    RequestTooBig,
+    ScannerNotFound,
+    TooManyScanners,
+)
 from columnar.limits import (
     CONNECTION_SCANNERS,
     FILTER_BYTES,
@@ -69,6 +77,7 @@ class _Lease:
     connection: int
     idle_s: float
     used_at: float
+    user: str  # who opened the scanner; nobody else may use it
 
     def renew(self, now_s: float) -> None:
         self.used_at = now_s
@@ -112,7 +121,7 @@ class ScannerTable:
         """The bytes of the open scanners' columns and filters, bounded by ``bound_bytes``."""
         return self._size_bytes
 
-    def open_scanner(self, scanner: Scanner, connection: int) -> int:
+    def open_scanner(self, scanner: Scanner, connection: int, user: str = "") -> int:
         self.expire()
         if len(self._leases) >= self._bound:
             raise TooManyScanners(f"{self._bound} scanners are open; close some or wait until their leases end")
@@ -126,7 +135,7 @@ class ScannerTable:
             )
         self._size_bytes += size
         opened = self._next_id()
-        lease = self._leases[opened] = _Lease(scanner, connection, self._lease_s, self._now())
+        lease = self._leases[opened] = _Lease(scanner, connection, self._lease_s, self._now(), user)
         scanner.on_idle = partial(self._renew, lease)
         self._of_connection.setdefault(connection, set()).add(opened)
         return opened
@@ -139,8 +148,10 @@ class ScannerTable:
             if found not in self._leases:
                 return found
 
-    def get(self, scanner_id: int) -> Scanner:
+    def get(self, scanner_id: int, user: str = "") -> Scanner:
+        """Return the scanner.  Raises ScannerNotFound, or AccessDenied if another user opened it."""
         lease = self._leases.get(scanner_id)
+        self._check_user(lease, user)
         if lease is None or (not lease.scanner.busy and lease.used_at + lease.idle_s < self._now()):
             self._forget(scanner_id)
             raise ScannerNotFound(scanner_id)
@@ -152,7 +163,22 @@ class ScannerTable:
         """Renew the lease after a call, which may have taken longer than the lease."""
         lease.renew(self._now())
 
-    def close(self, scanner_id: int) -> None:
+    def end_scanners_of(self, has_lost: Callable[[str], bool]) -> None:
+        """End the scanners of users that lost a right: a scanner decides by the rights of its opening."""
+        for scanner_id in [one for one, lease in self._leases.items() if has_lost(lease.user)]:
+            self._forget(scanner_id)
+
+    def find(self, scanner_id: int) -> Scanner | None:
+        """Return the open scanner, whoever opened it, or None.  Its lease is not renewed."""
+        lease = self._leases.get(scanner_id)
+        return None if lease is None else lease.scanner
+
+    def _check_user(self, lease: _Lease | None, user: str) -> None:
+        if lease is not None and lease.user != user:
+            raise AccessDenied(user, "a scanner of another user", "READ")
+
+    def close(self, scanner_id: int, user: str = "") -> None:
+        self._check_user(self._leases.get(scanner_id), user)
         if not self._forget(scanner_id):
             raise ScannerNotFound(scanner_id)
 
@@ -213,10 +239,12 @@ class Scans:
 
     def open_scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec) -> Any:
         """Open a scanner and return its id.  Raises CallerError for a mistake in ``spec`` at once (observed row 2)."""
-        connection = caller.connection_id
+        connection, user = caller.connection_id, caller.user
         if _has_long_filter(spec):
-            return self.scanner(caller, served, spec, lambda scanner: self._scanners.open_scanner(scanner, connection))
-        return self._scanners.open_scanner(Scanner(self._access, _name(served), spec, _filter_of(spec)), connection)
+            open_scanner = self._scanners.open_scanner
+            return self.scanner(caller, served, spec, lambda scanner: open_scanner(scanner, connection, user))
+        scanner = Scanner(self._access, _name(served), spec, _filter_of(spec))
+        return self._scanners.open_scanner(scanner, connection, user)
 
     def scanner(self, caller: Caller, served: ServedTable, spec: ScanSpec, use: Use) -> Any:
         """Return the result of ``use`` on a scanner without an id.  Raises the errors of ``open_scanner``."""

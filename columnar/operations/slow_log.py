@@ -1,4 +1,4 @@
-"""Slow requests, with a log line for each: method, table, region, row, duration, number of cells.
+"""Slow requests, with a log line for each: method, table, region, row, duration, number of cells, cause of its waits.
 
 The wire measures the time (``wire.service.Service.was_slow``), so a request that is not slow costs one comparison; a
 service provides the request's subject.  Time counts from the handler's start to its answer, including the wait for the
@@ -13,12 +13,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic, time
+from time import monotonic
+from time import time as wall_s
 from typing import Final
 
-from columnar.errors import ScannerNotFound, abbreviate, printable
+from columnar.errors import abbreviate, printable
 from columnar.limits import SLOW_REQUESTS_KEPT
-from columnar.model.measures import SlowRequest
+from columnar.model.measures import RequestTime, SlowRequest
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.scanners import Scanner
@@ -61,7 +62,7 @@ class SlowLog:
         self._lines = 0  # in that second
         self._unlogged = 0  # since the last line
 
-    def note(self, method: str, peer: str, took_s: float, subject: Callable[[], Subject]) -> None:
+    def note(self, method: str, peer: str, time: RequestTime, subject: Callable[[], Subject]) -> None:
         """Count a slow request, and log it unless this second has LINES_PER_SECOND; ``subject`` is called to log."""
         self.count += 1
         second = int(self._now())
@@ -71,10 +72,11 @@ class SlowLog:
             self._unlogged += 1
             return
         self._lines += 1
-        about, took_ms = " ".join(self._about(subject())), round(took_s * 1_000)
+        about = " ".join([*self._about(subject()), *_time_words(time)])
+        took_ms = round(time.took_s * 1_000)
         unlogged, self._unlogged = self._unlogged, 0
         before = f"; {unlogged} more before it" if unlogged else ""
-        self.recent.append(SlowRequest(round(time() * 1_000), took_ms, method, f"{about}; peer={peer}".lstrip("; ")))
+        self.recent.append(SlowRequest(round(wall_s() * 1_000), took_ms, method, f"{about}; peer={peer}".lstrip("; ")))
         _log.warning("slow request: %s took %d ms%s; peer=%s%s", method, took_ms, about and f" {about}", peer, before)
 
     def _about(self, subject: Subject) -> list[str]:
@@ -94,17 +96,26 @@ class SlowLog:
         words += [f"{name}={count}" for name, count in subject.counts]
         return words
 
+    def table_of(self, subject: Subject) -> bytes | None:
+        scanned = self._scanner(subject.scanner_id) if subject.scanner_id is not None else None
+        return scanned.table if scanned else subject.table
+
     def _scanner(self, scanner_id: int) -> Scanner | None:
-        try:
-            return self._scanners.get(scanner_id)
-        except ScannerNotFound:
-            return None
+        return self._scanners.find(scanner_id)
 
     def _region_of(self, table: bytes, row: bytes | None) -> list[str]:
         served = self._descriptions.find(table)
         if served is None or (row is None and len(served.regions) > 1):
             return []
         return [f"region={served.holding(row or b'').encoded}"]
+
+
+def _time_words(time: RequestTime) -> list[str]:
+    """Return how long the request was worked on, and what it waited for."""
+    words = [f"reply_bytes={time.reply_bytes}", f"worked_ms={round((time.took_s - time.waited_s) * 1_000)}"]
+    if time.waited_for:
+        words += [f"waited_ms={round(time.waited_s * 1_000)}", f"waited_for={time.waited_for}"]
+    return words
 
 
 def _filter_words(subject: Subject, scanned: Scanner | None) -> list[str]:

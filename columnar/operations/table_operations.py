@@ -7,6 +7,7 @@ from time import monotonic
 
 from columnar.operations.access import TableAccess
 from columnar.operations.descriptions import Descriptions, Upkeep
+from columnar.operations.group_calls import GroupCalls
 from columnar.operations.reads import RowReads
 from columnar.operations.scanner_table import ScannerTable, Scans
 from columnar.operations.writes import RowWrites
@@ -21,6 +22,7 @@ class TableOperations:
         self.access = TableAccess(server, now_s)
         self.reads = RowReads(self.access)
         self.writes = RowWrites(self.access)
+        self.groups = GroupCalls(self.access)
         self.scanners = scanners
         self.scans = Scans(self.access, scanners)
         self.descriptions = Descriptions(server)

@@ -27,7 +27,7 @@ from columnar.operations.access import Caller, TableAccess, after, joined
 from columnar.operations.row_plan import STEP_S, Make, RowPlan, Work
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.tables import ServedTable
-from columnar.regions.write.applied import Applied
+from columnar.regions.write.applied import Applied, last_applied
 from columnar.regions.write.ingestion import IncomingRows, ingest
 from columnar.runtime.loop_budget import IsDisconnected
 from columnar.storage.api import StoreBusy
@@ -37,6 +37,7 @@ OTHERS_WRITTEN: Final = "; other rows of the call may have been written"
 Answer = Callable[[Applied | None], Any]  # from what was applied last (None: the call was empty) to the reply
 
 
+Written = list[tuple[Applied, Any]]  # of each batch that a call has written: its outcome, and the wait for its fsync
 Outcomes = list[Applied | None]  # of rows under conditions, in order; None: the row was left without effect
 
 
@@ -180,23 +181,21 @@ class RowWrites:
                 planned = await retry_until_ready(plan.step)
             except RegionNotLocal:
                 not_local.append(plan.pass_over())
-        waits: list[Any] = []
-        left, applied = deque(_counters_alone(plan.work)), None
+        written: Written = []
+        left = deque(_counters_alone(plan.work))
         loop_budget = self._access.reply_memory.loop_budget
         while left:
             await loop_budget.wait_for_budget()
             try:
-                applied = await retry_until_ready(partial(self._apply_next, left, waits))
+                await retry_until_ready(partial(self._apply_next, left, written))
             except RegionNotLocal:
                 not_local += left.popleft()[1]
             except ColumnarError as error:
-                if not waits:
+                if not written:
                     raise
                 raise partly(error) from error
-        for waiting in waits:
-            if waiting is not None:
-                await asyncio.shield(waiting)
-        return applied, not_local
+        await _all_durable(written)
+        return last_applied([applied for applied, _ in written]), not_local
 
     def write_checked(
         self, served: ServedTable, mutations: Sequence[RowMutation], answer: Callable[[Outcomes], Any]
@@ -252,43 +251,46 @@ class RowWrites:
 
     def _write_work(self, caller: Caller, work: Work, answer: Answer) -> Any:
         """Write batch after batch; after STEP_S, or if a region cannot take its batch now, a coroutine continues."""
-        waits: list[Any] = []
-        applied: Applied | None = None
+        written: Written = []
         ends = perf_counter() + STEP_S
         for number, step in enumerate(work):
             if number and perf_counter() >= ends:
-                return self._continue_on_all_servers(caller.has_gone, work[number:], waits, answer)
+                return self._continue_on_all_servers(caller.has_gone, work[number:], written, answer)
             try:
-                applied = self._apply(step, waits)
+                self._apply(step, written)
             except (
                 StoreBusy,
                 RegionUnavailable,
                 RegionNotLocal,
             ):  # the region may have been closed again, to open those of later batches
-                return self._continue_on_all_servers(caller.has_gone, work[number:], waits, answer)
+                return self._continue_on_all_servers(caller.has_gone, work[number:], written, answer)
             except ColumnarError as error:
-                if not waits:
+                if not written:
                     raise
                 raise partly(error) from error
-        return after(joined(waits), answer(applied))
+        applied = last_applied([applied for applied, _ in written])
+        return after(joined([wait for _, wait in written]), answer(applied))
 
     async def _continue_on_all_servers(
-        self, is_disconnected: IsDisconnected, work: Work, waits: list[Any], answer: Answer
+        self, is_disconnected: IsDisconnected, work: Work, written: Written, answer: Answer
     ) -> Any:
         """Do ``_continue_writing``; rows that other servers own by now are written there."""
         left = deque(work)
         try:
-            return await self._continue_writing(is_disconnected, left, waits, answer)
+            return await self._continue_writing(is_disconnected, left, written, answer)
         except RegionNotLocal as error:
             remote = self._access.remote(error)
-        for waiting in waits:
-            if waiting is not None:
-                await asyncio.shield(waiting)
+        await _all_durable(written)
         writes = [(served, write) for served, batch in left for write in batch]
+
+        def answer_all(elsewhere: Applied | None) -> Any:
+            local = [applied for applied, _ in written]
+            return answer(last_applied(local if elsewhere is None else [*local, elsewhere]))
+
         try:
-            return await remote.writes(is_disconnected, writes, answer)
+            return await remote.writes(is_disconnected, writes, answer_all)
         except ColumnarError as error:
-            if not waits:
+            if not written:
                 raise
             raise partly(error) from error
 
@@ -296,41 +298,37 @@ class RowWrites:
         self,
         is_disconnected: IsDisconnected,
         left: deque[tuple[ServedTable, list[RowWrite]]],
-        waits: list[Any],
+        written: Written,
         answer: Answer,
     ) -> Any:
-        applied: Applied | None = None
         loop_budget = self._access.reply_memory.loop_budget
         while left:
             await loop_budget.wait_for_budget()
             try:
-                applied = await retry_until_ready(partial(self._apply_next, left, waits), is_disconnected)
+                await retry_until_ready(partial(self._apply_next, left, written), is_disconnected)
             except RegionNotLocal:
                 raise
             except ColumnarError as error:
-                if not waits:
+                if not written:
                     raise
                 raise partly(error) from error
-        for waiting in waits:
-            if waiting is not None:
-                await asyncio.shield(waiting)
-        return answer(applied)
+        await _all_durable(written)
+        return answer(last_applied([applied for applied, _ in written]))
 
-    def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], waits: list[Any]) -> Applied:
+    def _apply_next(self, left: deque[tuple[ServedTable, list[RowWrite]]], written: Written) -> None:
         """Apply the first batch of ``left``; if its region was split, only the rows that are with its first row."""
         served, mutations = left[0]
         served = self._access.again(served)  # only the newest ``ServedTable`` follows splits
         info = served.holding(mutations[0].row)
         local_rows = [mutation for mutation in mutations if info.contains_row(mutation.row)]
-        applied = self._apply((served, local_rows), waits)
+        self._apply((served, local_rows), written)
         not_local = [mutation for mutation in mutations if not info.contains_row(mutation.row)]
         if not_local:
             left[0] = (served, not_local)
         else:
             left.popleft()
-        return applied
 
-    def _apply(self, step: tuple[ServedTable, list[RowWrite]], waits: list[Any]) -> Applied:
+    def _apply(self, step: tuple[ServedTable, list[RowWrite]], written: Written) -> None:
         served, mutations = step
         # The region is looked up again: opening others may have closed it (limits.OPEN_REGIONS), or the table changed.
         served = self._access.again(served)
@@ -342,8 +340,13 @@ class RowWrites:
             applied = region.apply_many(mutations)
         if served.is_throttled:
             self._access.charge_writes(served, mutations)
-        waits.append(self._access.acknowledgement(region, applied))
-        return applied
+        written.append((applied, self._access.acknowledgement(region, applied)))
+
+
+async def _all_durable(written: Written) -> None:
+    for _, waiting in written:
+        if waiting is not None:
+            await asyncio.shield(waiting)
 
 
 def partly(error: ColumnarError) -> ColumnarError:

@@ -28,6 +28,8 @@ class LogPolicy:
     askers: Mapping[bytes, str] = field(default_factory=dict)  # family -> follower that requested all its images
     # by family and qualifier: the follower for which a put with a time to live is refused; None: for any column of it
     lasting: Mapping[bytes, Mapping[bytes | None, str]] = field(default_factory=dict)
+    sends: bool = False  # the sends of changes are recorded, of changes without other followers, too
+    is_whole: bool = False  # every change of the table is logged, also for readers that come later (CHANGE_LOG)
 
 
 class ChangeListener:

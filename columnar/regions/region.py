@@ -31,14 +31,14 @@ from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_log import ChangeLog
 from columnar.regions.log.change_logging import STAMP, ChangeLogging, RowStamps
-from columnar.regions.log.change_record import ChangeRecord
+from columnar.regions.log.change_record import ChangeRecord, Sequence
 from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE
 from columnar.regions.read.family_view import Views, views_of
-from columnar.regions.read.wide_row import WideRow
 from columnar.regions.spaces import delete_spans, follow_spaces, row_spans
-from columnar.regions.write.applied import Applied, Step, touches_synced, wants_sync
+from columnar.regions.write.applied import Applied, GroupApplied, Step, touches_synced, wants_sync
 from columnar.regions.write.column_draft import VERSIONS_SPACE
 from columnar.regions.write.drafting import FUTURE, Drafting
+from columnar.regions.write.group_writes import FailedCondition, draft_group
 from columnar.regions.write.guards import Guards
 from columnar.regions.write.ingestion import IngestionMark
 from columnar.regions.write.sync_groups import LOOP, SyncGroups
@@ -46,6 +46,7 @@ from columnar.runtime.faults import FAULTS
 from columnar.storage.api import Batch, Store, StoreClosed
 from columnar.storage.commit import Committer
 
+DROPPED_FAMILY: Final = "a family was dropped"  # in the place of a follower's name: no follower has one with spaces
 FEED_AGAIN_S: Final = 0.1  # after an unexpected exception
 
 
@@ -160,7 +161,7 @@ class Region:
         self.ingestion = IngestionMark()
         self.work = StoreWork()
         self.reads = self.writes = self.deliveries = 0
-        self.wide_reads: set[WideRow] = set()  # in progress; their iterators keep the store open
+        self.on_leave: set[Callable[[], object]] = set()  # called once, as the last before the store is closed
         self._committer = committer
         self._clock = clock
         self.syncs = SyncGroups(info, store, log, committer, self._feed)
@@ -180,6 +181,12 @@ class Region:
 
     def follow_schema(self, table: Table) -> None:
         """Serve by this schema from now on.  Costs some 3 ms for each added or removed family."""
+        gone = {one.space for one in self.table.families} - {one.space for one in table.families}
+        if gone and self.log.coverage.segments():
+            # The cells go without a record of each, so readers of the log begin again.  A record that is for no
+            # follower takes a sequence: no position is behind it yet.
+            self.log_records([ChangeRecord(self.info.start, 0, (), (), DROPPED_FAMILY)], {})
+            self.log.end_replays(self.log.written_to)
         follow_spaces(self.store, self.table, table)
         self.table = table
         self.views = views_of(table)
@@ -209,7 +216,7 @@ class Region:
         now_ms = self._clock()
         if self._refuses:
             self.check_writable()
-        step = self.drafting.draft_row(batch, mutation, now_ms, self.log_policy)
+        step = self.drafting.draft_row(batch, mutation, now_ms, self.logging.row_policy)
         synced = self._sync_by_default and mutation.durability is Durability.SYNC
         if synced and self._unsynced:
             synced = touches_synced(mutation, self._unsynced)
@@ -230,7 +237,7 @@ class Region:
         assert not any(isinstance(m, RowMutation) and m.conditions for m in listed), "conditions are for single rows"
         if self._refuses:
             self.check_writable()
-        steps = self.drafting.rows(batch, listed, now_ms, self.log_policy)
+        steps = self.drafting.draft_rows(batch, listed, now_ms, self.logging.row_policy)
         synced = self._sync_by_default and wants_sync(listed)
         if synced and self._unsynced:
             synced = any(touches_synced(mutation, self._unsynced) for mutation in listed)
@@ -238,6 +245,27 @@ class Region:
             self.ingestion.call_off(batch, rows)
         self._write(batch, steps, synced, now_ms)
         return self._applied(steps[-1], rows, synced)
+
+    def apply_group(self, mutations: list[RowMutation]) -> GroupApplied:
+        """Mutate different rows under conditions in one atomic step: all of them, or none; returns before the fsync."""
+        batch = self.store.batch(len(mutations))
+        now_ms = self._clock()
+        if self._refuses:
+            self.check_writable()
+        found = draft_group(self.drafting, batch, mutations, now_ms, self.logging.row_policy)
+        if isinstance(found, FailedCondition):
+            failed = Applied(Sequence(0, 0, 0), now_ms, (), found.condition, self.syncs.barrier_any())
+            return GroupApplied(failed, [], found.row)
+        steps = [step for step in found if step is not None]
+        changing = [mutation for mutation in mutations if mutation.operations]
+        if not steps:  # the conditions hold: the answer waits until what they read is on disk
+            return GroupApplied(Applied(Sequence(0, 0, 0), now_ms, (), None, self.syncs.barrier_any()), found, None)
+        synced = self._sync_by_default and any(touches_synced(mutation, self._unsynced) for mutation in changing)
+        rows = [mutation.row for mutation in changing]
+        if self.ingestion.coming is not None:
+            self.ingestion.call_off(batch, rows)
+        self._write(batch, steps, synced, now_ms)
+        return GroupApplied(self._applied(steps[-1], rows, synced), found, None)
 
     def _write(self, batch: Batch, steps: list[Step], synced: bool, now_ms: int) -> None:
         bound_ms = self._clock_mark.covering(batch, now_ms)
@@ -279,7 +307,7 @@ class Region:
         lies in the future (deletes spare such a cell).  Nor is it allowed during a split or merge, as the copier is
         notified of rows, not of ranges.
         """
-        quiet = self.log_policy is None and self.syncs.touched is None
+        quiet = self.logging.row_policy is None and self.syncs.touched is None
         return quiet and self.drafting.can_delete_unread(now_ms)
 
     def delete_at_once(self, start: bytes, stop: bytes) -> asyncio.Future[None]:
@@ -305,11 +333,12 @@ class Region:
             CLOCK_MARK: self._clock_mark.highest_ms, **self.guards.marks(),
         }  # fmt: skip
 
-    async def note(self, key: bytes, value: bytes | None, highest: int) -> None:
+    async def note(self, key: bytes, value: bytes | None, highest: int, ingested_rows: int = 0) -> None:
         """Write ``value`` under ``key`` in ``meta``, announce timestamps up to ``highest``, and wait for the fsync.
 
-        Deletes the key if ``value`` is None.
+        Deletes the key if ``value`` is None.  ``ingested_rows`` count as writes.
         """
+        self.writes += ingested_rows
         batch = self.store.batch()
         if value is None:
             batch.delete(META_SPACE, key)
@@ -343,8 +372,12 @@ class Region:
         """
         if self.log_policy is None or self.on_durable is None or not self.is_open:
             return
+        if not self.logging.has_news():
+            return
+        durable_n = self.log.durable_n
         try:
             self.on_durable(self)
+            self.logging.note_reported(durable_n)
         except Exception as fault:  # noqa: BLE001 - whatever it is, the next try may succeed
             FAULTS.met(LOOP, fault)
             asyncio.get_running_loop().call_later(FEED_AGAIN_S, self._feed)
@@ -353,18 +386,19 @@ class Region:
 
     def begin_serving(self, policy: LogPolicy | None, on_durable: Callable[[Region], None]) -> None:
         """Log changes by ``policy``.  ``on_durable`` is called when logged changes are durable."""
-        self.log_policy = policy
         self.on_durable = on_durable
+        self.log_changes(policy)
 
     def log_changes(self, policy: LogPolicy | None) -> None:
         """Log changes by ``policy`` from now on; log none if ``policy`` is None."""
         self.log_policy = policy
+        self.logging.follow_policy(policy)
+        is_whole = policy is not None and policy.is_whole
+        keep_s = self.table.change_log_s or 1  # the region may not have the schema yet that began to keep changes
+        self.logging.note_coverage(self.info.start, self.now_ms, keep_s if is_whole else None)
 
     def count_read(self) -> None:
         self.reads += 1
-
-    def count_ingested(self, rows: int) -> None:
-        self.writes += rows
 
     @property
     def now_ms(self) -> int:
@@ -386,6 +420,7 @@ class Region:
     def leave(self) -> None:
         """End the use of the region.  The caller has still to close the store, in any thread."""
         self.is_open = False
-        for reading in list(self.wide_reads):
-            reading.end()
+        for ended in list(self.on_leave):
+            ended()
+        self.on_leave.clear()
         self._committer.forget_store(self.store)

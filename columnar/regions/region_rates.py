@@ -63,7 +63,7 @@ class RateMeter:
         if region_id not in self._sizes or counts[1] != earlier[1] or region_id % shares == due:
             self._sizes[region_id] = region.store.files.size_bytes()
         size = self._sizes[region_id]
-        limit = 0 if region.table.is_system else region.table.max_filesize or self._region_bytes
+        limit = (region.table.max_filesize or self._region_bytes) if region.table.may_split else 0
         reads, writes, deliveries = ((now - then) / elapsed_s for now, then in zip(counts, earlier, strict=True))
         fault = self._faults.get(region_id, "")
         return RegionRates(region_id, reads, writes, deliveries, size, limit, fault)

@@ -78,12 +78,16 @@ def untuned(store: Store, table: Table) -> dict[str, SpaceOptions]:
     return {name: one for name, one in wanted.items() if name in store.spaces and store.options_of(name) != one}
 
 
+def leftovers(store: Store, table: Table) -> list[str]:
+    """Return the spaces of dropped families."""
+    owned = {family.space for family in table.families}
+    return [name for name in store.spaces if name.startswith(_FAMILY_SPACES) and name not in owned]
+
+
 def drop_leftovers(store: Store, table: Table) -> None:
     """Remove, at an opening, data of dropped families that a crash or a running thread left (I1, I2)."""
-    owned = {family.space for family in table.families}
-    for name in store.spaces:
-        if name.startswith(_FAMILY_SPACES) and name not in owned:
-            store.drop_space(name)
+    for name in leftovers(store, table):
+        store.drop_space(name)
     _drop_versions(store, table)
 
 

@@ -35,7 +35,16 @@ from columnar.master.catalogue import Catalogue
 from columnar.master.cluster_state import ClusterState
 from columnar.model.owner import Incarnation, is_named
 from columnar.model.owner_messages import Holding, Holdings
-from columnar.model.region_messages import CloseTable, FollowSchema, Message, PublishTriggers, PublishViews, Withdraw
+from columnar.model.region_messages import (
+    CloseTable,
+    FollowSchema,
+    Message,
+    PublishFeeds,
+    PublishRights,
+    PublishTriggers,
+    PublishViews,
+    Withdraw,
+)
 from columnar.roles.cluster_loops import LoadPolls, OwnerWrites
 from columnar.roles.cluster_requests import ClusterRequests
 from columnar.roles.cluster_servers import DeadServerLogs, Servers
@@ -128,7 +137,7 @@ class ClusterHost:
             self._silence(server, why)
 
     async def linked(self, server: Incarnation) -> None:
-        """Send the server all tables, triggers, views and routes; from then on the server is up.
+        """Send the server all tables, triggers, views, feeds and routes; from then on the server is up.
 
         Published tables settle the splits and merges that an earlier master left, so the server is asked after that
         which regions it has.
@@ -138,12 +147,15 @@ class ClusterHost:
         try:
             if first is not None:
                 await self._servers.request_server(server, first)
+            await self._servers.request_server(server, PublishRights(*self._catalogue.rights.record.as_tuples()))
             for table in sorted(self._catalogue.tables):
                 publish = self.published(table)
                 if publish is not None:
                     await self._servers.request_server(server, publish)
             await self._servers.request_server(server, PublishTriggers(self._catalogue.derivations.triggers))
             await self._servers.request_server(server, PublishViews(self._catalogue.derivations.views))
+            if self._catalogue.derivations.feeds.were_any:  # an earlier version does not know the message
+                await self._servers.request_server(server, PublishFeeds(self._catalogue.derivations.feeds))
             found = await self._servers.request_server(server, Holding())
             self.transitions.observe_clock(found.clock_ms)
             await self._replace_tables_and_routes(server, found)

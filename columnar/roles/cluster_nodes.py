@@ -13,14 +13,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import CallerError, ColumnarError, RetryLater
 from columnar.master.cluster_state import ClusterState
-from columnar.model.node_messages import DescribeServers, KillServer, NamedFacts, ServerFacts, StartServer, StopServer
+from columnar.model.node_messages import (
+    ChangeLogLevels,
+    DescribeServers,
+    KillServer,
+    NamedFacts,
+    ProcessLevels,
+    ServerFacts,
+    StartServer,
+    StopServer,
+)
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Address
 from columnar.roles.member_links import RELINK_S, MemberLinks
@@ -32,6 +41,10 @@ _log = logging.getLogger(__name__)
 LOOP: Final = "the facts of servers"
 KILL_S: Final = 5.0  # a node that has not ended a server by then is fenced: a slow fsync delays the end of a process
 FACTS_S: Final = 1.0
+NODE_LEVELS_S: Final = 7.0  # for the levels of a node and its servers, which has LEVELS_S for each
+LEVELS_S: Final = 5.0
+RequestLevels = Callable[[Incarnation, ChangeLogLevels], Awaitable[tuple[ProcessLevels, ...]]]
+UNANSWERED: Final = "it has not answered; its levels are not known"
 ENDED_NAMED: Final = 64  # servers that ended, named to all: a call waits for none of them
 
 
@@ -43,6 +56,8 @@ class OwnNode(Protocol):
     async def stop_server(self, server: Incarnation) -> None: ...
 
     async def start_server(self, name: str) -> None: ...
+
+    async def change_log_levels(self, message: ChangeLogLevels) -> tuple[ProcessLevels, ...]: ...
 
     def describe_servers(self, message: DescribeServers) -> tuple[NamedFacts, ...]:
         """Return the facts of the node's servers, and take what the leader says."""
@@ -179,6 +194,16 @@ class ClusterNodes:
         except (NotSent, LinkBroke):
             raise RetryLater(f"node {node}, which had server {name}, cannot be reached; try again") from None
 
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        """Change the levels of loggers at all nodes and their servers; return those in force."""
+        message = ChangeLogLevels(changes)
+        others, request = sorted(self.zone_of.keys() - {self._own_name}, key=str), self._links.request_server
+        found = await asyncio.gather(
+            self._own.change_log_levels(message),
+            *(change_levels_of(node, message, request, NODE_LEVELS_S) for node in others),
+        )
+        return tuple(one for answer in found for one in answer)
+
     # --- facts ---------------------------------------------------------------------------------------
 
     def facts(self, server: Incarnation) -> ServerFacts:
@@ -242,6 +267,17 @@ class ClusterNodes:
         self._step.cancel()
         self._background.close()
         await self._background.ended()
+
+
+async def change_levels_of(
+    member: Incarnation, message: ChangeLogLevels, request: RequestLevels, within_s: float
+) -> tuple[ProcessLevels, ...]:
+    """Have a node or a server change the levels of its loggers; one that does not answer is named in the answer."""
+    try:
+        async with asyncio.timeout(within_s):
+            return await request(member, message)
+    except (NotSent, LinkBroke, TimeoutError, ColumnarError):
+        return (ProcessLevels(str(member), UNANSWERED),)
 
 
 def _text(error: Exception) -> str:

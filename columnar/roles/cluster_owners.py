@@ -1,7 +1,7 @@
 """The owners of all regions behind one interface, which a master uses like the owner of a standalone process.
 
     to every server         Publish, Withdraw, CloseTable, CloseRegions, FollowSchema, PublishTriggers, ReloadFunctions,
-                            Undelivered, Loads, LogReach, PublishViews, BackfilledRegions
+                            Undelivered, Loads, LogReach, PublishViews, PublishFeeds, BackfilledRegions
     to the region's owner   MiddleRow, CopyRegion, ReclaimSpace, and the steps of a split or merge
     to any server           PrepareRegions, CheckFunction, CheckSource
 

@@ -23,7 +23,7 @@ TABLES = {
     "node": Described(NODE, lambda: node, "A node of a cluster on many machines, 'columnar node'."),
     "client": Described(CLIENT, lambda: client, "All commands that talk to a store, as 'columnar get'."),
 }
-_OF_PROCESS = {"source", "node", "log_level", "health_port"}
+_OF_PROCESS = {"source", "node", "log", "health_port"}
 _STORES = {"standalone": standalone, "node": node}
 
 config = config_group(COLUMNAR, TABLES, LIVE)

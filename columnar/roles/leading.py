@@ -17,11 +17,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from columnar.config import RIGHTS_OFF, RightsSettings
 from columnar.errors import DamagedData
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import META_REGION_ID, META_SCHEMA, Catalogue
 from columnar.master.derivation_rows import TRIGGERS_TABLE
 from columnar.master.region_changes import RegionChanges
+from columnar.master.rights_changes import RightsChanges
 from columnar.master.schema_changes import SchemaChanges
 from columnar.master.snapshots import Snapshots
 from columnar.master.table_copies import CopyTools
@@ -121,10 +123,11 @@ class Leading:
         ownership = stores.ownership(META, 0)  # the epoch rises above the one found, because no catalogue is read yet
         return opened(stores.engine, path, info, META_SCHEMA, stores.committer, stores.clock, ownership)
 
-    def lead(self, owner: Peer, trigger_modules: tuple[str, ...]) -> None:
+    def lead(self, owner: Peer, trigger_modules: tuple[str, ...], rights: RightsSettings = RIGHTS_OFF) -> None:
         catalogue, folders = self.catalogue, self.folders
         self.triggers = TriggerChanges(catalogue, owner, trigger_modules)
         self.changes = SchemaChanges(catalogue, owner, folders, self.triggers)
+        self.rights = RightsChanges(catalogue, self.changes, rights.superusers, is_on=rights.is_on)
         self.views = ViewChanges(catalogue, owner, self.changes, _declaring, self._raise_for_views)
         self.view_generations = ViewGenerations(self.views)
         self.alterations = Alterations(catalogue, owner, self.changes)
@@ -137,6 +140,7 @@ class Leading:
             self.changes.catalogue_repaired,
             self.triggers.catalogue_repaired,
             self.views.catalogue_repaired,
+            self.changes.feeds.catalogue_repaired,
         ]
 
     async def request_peer(self, message: Message[Any]) -> Any:
@@ -156,9 +160,11 @@ class Leading:
     async def start(self, system_tables: tuple[tuple[str, Family], ...]) -> None:
         # In threads, because the folder may be slow: a leader whose loop stands still is fenced.
         await asyncio.to_thread(self.snapshots.sweep)
+        await self.rights.start()
         await self.changes.start()
         await self.triggers.start()
         await self.views.start()
+        await self.changes.feeds.start()
         self.view_generations.start()
         await asyncio.to_thread(self._warn_of_unnamed)
         for name, family in system_tables:

@@ -33,10 +33,11 @@ from columnar.master.cluster_control import ClusterControl
 from columnar.master.cluster_state import ClusterState
 from columnar.master.dead_servers import named_in
 from columnar.master.placement_records import Place, ServerState
-from columnar.model.node_messages import AwaitRegions, ServerFacts
+from columnar.model.node_messages import AwaitRegions, ProcessLevels, ServerFacts
 from columnar.model.owner import Incarnation, Owner
 from columnar.model.owner_messages import Address, Addresses, CannotOpen, Listening
 from columnar.model.region_messages import Backfilled, Commit, Peer
+from columnar.model.system_tables import SYSTEM_TABLES
 from columnar.regions.region import Region
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.cluster_nodes import ClusterNodes, LeaderParts, OwnNode
@@ -53,7 +54,6 @@ from columnar.storage.data_folder import META, NODES_SINCE, SERVERS_SINCE
 from columnar.storage.dead_logs import NO_LENGTHS
 from columnar.storage.process_stores import FolderStores
 from columnar.storage.watched_folder import WatchedFolder
-from columnar.triggers.system_tables import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from columnar.master.instructions import Request
@@ -133,6 +133,9 @@ class LedServers:
 
     def facts(self, server: Incarnation) -> ServerFacts:
         return self._nodes.facts(server)
+
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        return await self._nodes.change_log_levels(changes)
 
     def unfenced_nodes(self) -> tuple[Incarnation, ...]:
         return self._terms.fences.pending() if self._terms.fences is not None else ()
@@ -281,7 +284,7 @@ class LeadingNode:
         )
         self.host = ClusterHost(state, catalogue, self.leading.sound, self.links, dead_logs, self.stores.clock)
         region_owners = ClusterOwners(self.host, catalogue, self.links)
-        self.leading.lead(region_owners, self.config.trigger_modules)
+        self.leading.lead(region_owners, self.config.trigger_modules, self.config.rights)
         self.host.requests.lead(self.leading.region_changes)
         self.leading.follow_catalogue(
             lambda failure: self.host.events.event(state.unsound(failure, self.host.events.now_ms())),

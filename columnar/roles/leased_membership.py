@@ -33,6 +33,7 @@ from columnar.coordination.service_address import ServiceAddress
 from columnar.errors import ColumnarError, HostError
 from columnar.model.node_messages import (
     AwaitRegions,
+    ChangeLogLevels,
     DescribeServers,
     FollowLeader,
     KillServer,
@@ -308,6 +309,7 @@ def make_node_answers(own: OwnNode) -> PeerServer:
             StopServer: lambda message: own.stop_server(message.server),
             StartServer: lambda message: own.start_server(message.name),
             DescribeServers: describe,
+            ChangeLogLevels: own.change_log_levels,
         }
     )
     return answers

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from columnar.cluster.method_routing import METHOD_ROUTES, MethodRoute
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.config import StandaloneConfig
+from columnar.model.accounts import ROOT
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
@@ -21,12 +22,15 @@ from columnar.operations.slow_log import SlowLog
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable, Tables
+from columnar.rights.rights_check import RightsHolder, check_of_tables
 from columnar.roles.cluster_host import ClusterHost
 from columnar.roles.leading import Leading
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.region_folders import RegionFolders
 from columnar.thrift.cluster_methods import ClusterMethods
 from columnar.thrift.extension import ExtensionMethods, Facts
+from columnar.thrift.feed_methods import FeedChangeMethods
+from columnar.thrift.rights_methods import RightsMethods
 from columnar.thrift.service import ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
@@ -87,6 +91,10 @@ class MasterService:
         self._slow_log = SlowLog(self._operations.descriptions, self._operations.scanners, config.slow_request_ms)
         self._started_s = time.time()
         self._wires: list[WireServer] = []
+        self._rights: RightsHolder | None = None
+        if config.rights.is_on:
+            self._rights = RightsHolder(config.rights.superusers)
+            leading.changes.follow_rights = self._rights.take_record
 
     def take_slow_ms(self, slow_request_ms: int) -> None:
         """Log requests that take longer from now on."""
@@ -119,9 +127,11 @@ class MasterService:
             ExtensionMethods(operations, cast(Any, None), leading.changes, facts),
             TriggerChangeMethods(leading.triggers),
             ViewChangeMethods(leading.views, leading.view_generations),
+            FeedChangeMethods(leading.changes.feeds),
             AdminMethods(operations, leading.alterations, lambda _table: []),
             RegionMethods(operations.descriptions, cast(Any, self._host.requests)),
             SnapshotMethods(operations, leading.snapshots),
+            RightsMethods(leading.rights, ROOT if may_end_servers else ""),
             ClusterMethods(operations.descriptions, leading.cluster, may_end_servers=may_end_servers),
         )
 
@@ -150,6 +160,10 @@ class MasterService:
 
             wires[THRIFT2] = WireServer(_only(self.thrift2(), THRIFT2), definition=SERVICE2)
         self._wires += wires.values()
+        if self._rights is not None:  # a server has checked each call; the answers that list tables are cut here
+            descriptions = self._operations.descriptions
+            for number, wire in wires.items():
+                wire.rights = check_of_tables(number, self._rights, descriptions.find_meant, descriptions.region_named)
         return wires
 
     def private_wire(self) -> WireServer:

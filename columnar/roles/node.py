@@ -32,7 +32,7 @@ from columnar.config import NodeConfig, StandaloneConfig
 from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.socket_folder import SocketFolder
 from columnar.errors import HostError
-from columnar.model.node_messages import LiveSettings
+from columnar.model.node_messages import JudgeVisitor, LiveSettings, Verdict
 from columnar.model.owner import Incarnation
 from columnar.roles.membership import Membership, NodeParts, SoleMembership
 from columnar.roles.node_ports import NodePorts
@@ -173,7 +173,7 @@ class Node:
             "cluster_id": self.folder.cluster_id,
             "run_folder": self._run_folder.path,
             "servers": self._settings.servers,
-            "log_level": self._settings.log_level,
+            "log": asdict(self._settings.log),
             "config": config,
             "clock_ms": self.membership.clock_ms(),
             **self.membership.peer_settings(),
@@ -232,17 +232,30 @@ class Node:
             tuple(map(str, self.servers.list_strays())),
         )
 
+    @property
+    def sqs_port(self) -> int | None:
+        return self.ports.sqs_port
+
+    @property
+    def kafka_port(self) -> int | None:
+        return self.ports.kafka_port
+
     # --- pages -----------------------------------------------------------------------------------------
 
     def take_settings(self, live: LiveSettings) -> None:
         """Take the settings that change while the store serves, and read the certificate again, also in the servers."""
-        taken = {name: value for name, value in asdict(live).items() if name != "log_level"}
+        log = replace(self._settings.log, level=live.log_level, levels=live.log_levels)
+        taken = {name: value for name, value in asdict(live).items() if not name.startswith("log_")}
         self.config = replace(self.config, **taken)
-        self._settings = replace(self._settings, log_level=live.log_level)
+        self._settings = replace(self._settings, log=log)
         if self.tls is not None:
             self.tls.certificate.renew(live.tls_cert, live.tls_key)
         self.membership.take_settings(live)
         self.servers.take_settings(live)
+
+    async def judge_visitor(self, visitor: JudgeVisitor) -> Verdict:
+        """Decide whether a request for a page is answered, if rights are on."""
+        return await self.servers.judge_visitor(visitor)
 
     def pages(self, hot_modules: Callable[[], str]) -> Site:
         """Return the pages of the store.  Call after ``start``.

@@ -1,6 +1,6 @@
 """A region server's link to its node, the parent process, and its end of the channel for connections of clients.
 
-    requests of the node     FollowLeader, LiveSettings, HandOver, ReturnConnections
+    requests of the node     FollowLeader, LiveSettings, ChangeLogLevels, HandOver, ReturnConnections, JudgeVisitor
     reports to the node      TakesConnections, once the routes of all tables are known
 
 When the link or the channel ends, the node has ended, and another server may own this server's regions soon: the
@@ -22,13 +22,14 @@ from columnar.cluster.peer_link import PeerLink
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.refusals import Unknown
 from columnar.coordination.processes import Beat
-from columnar.model.node_messages import FollowLeader, LiveSettings, TakesConnections
+from columnar.model.node_messages import ChangeLogLevels, FollowLeader, LiveSettings, ProcessLevels, TakesConnections
 from columnar.model.owner_messages import HandOver, HandoverResult, ReturnConnections
 from columnar.operations.scanner_table import ScannerTable
 from columnar.roles.leader_link import LeaderLink
 from columnar.roles.ports import ServerPorts
 from columnar.roles.server_connection_channel import ServerConnectionChannel
 from columnar.runtime.background import Background
+from columnar.runtime.log_lines import change_levels
 from columnar.version import at_start, full
 
 
@@ -39,15 +40,18 @@ class NodeLink:
         leader: LeaderLink,
         on_orphaned: Callable[[str], None],
         on_settings: Callable[[LiveSettings], None],
+        on_levels: Callable[[], None],
     ) -> None:
         """Pass ``leader``, which follows the leader that the node names.
 
-        ``on_orphaned`` is called with the reason when the node has ended, ``on_settings`` with settings to take.
+        ``on_orphaned`` is called with the reason when the node has ended, ``on_settings`` with settings to take,
+        ``on_levels`` when levels of loggers have changed.
         """
         self._hello = hello
         self._leader = leader
         self._on_orphaned = on_orphaned
         self._on_settings = on_settings
+        self._on_levels = on_levels
         self.leader_epoch: Callable[[], int] = lambda: 0  # as in ``Beat``
         self.answers = PeerServer({}, lambda _table, _row: Unknown("a node sends no calls"), itertools.count(1))
         self._reports = Background("reports to the node")
@@ -65,6 +69,7 @@ class NodeLink:
             {
                 FollowLeader: self._follow_leader,
                 LiveSettings: self._take_settings,
+                ChangeLogLevels: self._change_log_levels,
                 HandOver: self._hand_over,
                 ReturnConnections: self._return_connections,
             }
@@ -92,6 +97,11 @@ class NodeLink:
 
     async def _take_settings(self, message: LiveSettings) -> None:
         self._on_settings(message)
+
+    async def _change_log_levels(self, message: ChangeLogLevels) -> tuple[ProcessLevels, ...]:
+        levels = change_levels(message.changes)
+        self._on_levels()
+        return (ProcessLevels(str(self._hello.server), levels),)
 
     async def _hand_over(self, message: HandOver) -> HandoverResult:
         assert self._channel is not None, "it is there before the node is answered"

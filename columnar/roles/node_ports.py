@@ -20,11 +20,18 @@ from columnar.coordination.processes import Beat, Child
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandoverResult
 from columnar.roles.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
+from columnar.roles.protocol_ports import KAFKA_SERVICE, SQS_SERVICE
 from columnar.roles.server_processes import ServerProcesses
+from columnar.wire.sockets import ClientSocket, open_client_socket
 
 _log = logging.getLogger(__name__)
 
-_OPTIONS: Final = ("--port", "--thrift2-port")
+_OPTIONS: Final = {
+    THRIFT1_SERVICE: "--port",
+    THRIFT2_SERVICE: "--thrift2-port",
+    SQS_SERVICE: "--sqs-port",
+    KAFKA_SERVICE: "--kafka-port",
+}
 
 
 class NodePorts:
@@ -36,7 +43,9 @@ class NodePorts:
         self._rebalancer = ConnectionRebalancer(
             self._dispatcher.open, self._taking, processes.request_server
         )  # fmt: skip
-        self._ports: list[Port] = []
+        self._ports: dict[bytes, Port] = {}  # by service
+        self._client_socket: ClientSocket | None = None  # of ``--socket``, as is the next
+        self._socket: Port | None = None
         self._returns: dict[Incarnation, ReturnedConnections] = {}
         self._ready: set[Incarnation] = set()  # servers that take connections while they live
         self.are_open = False
@@ -47,30 +56,57 @@ class NodePorts:
         """Bind the ports.  Call before servers choose free ports of their own."""
         if not self._has_servers:
             return
-        host, port2 = self._config.host, self._config.thrift2_port
-        self._ports.append(Port.bound(THRIFT1_SERVICE, host, self._config.port, _OPTIONS[0], self._dispatcher))
-        if port2 >= 0:
-            self._ports.append(Port.bound(THRIFT2_SERVICE, host, port2, _OPTIONS[1], self._dispatcher))
+        config = self._config
+        wanted = {
+            THRIFT1_SERVICE: config.port,
+            THRIFT2_SERVICE: config.thrift2_port,
+            SQS_SERVICE: config.protocols.sqs_port,
+            KAFKA_SERVICE: config.protocols.kafka_port,
+        }
+        for service, port in wanted.items():
+            if port >= 0:
+                option = _OPTIONS[service]
+                self._ports[service] = Port.bound(service, config.host, port, option, self._dispatcher)
+        if self._config.rights.socket:
+            self._client_socket = open_client_socket(self._config.rights.socket)
+            self._socket = Port(THRIFT1_SERVICE, [self._client_socket.listening], self._dispatcher)
 
     def open_ports(self) -> None:
-        for port, option in zip(self._ports, _OPTIONS, strict=False):
-            port.listen(self._config.host, option)
-        for port in self._ports:
+        for service, port in self._ports.items():
+            port.listen(self._config.host, _OPTIONS[service])
+        for port in self._ports.values():
             port.open()
+        if self._socket is not None:
+            self._socket.open()
         self.are_open = True
 
     def close_ports(self) -> None:
-        for port in self._ports:
+        for port in self._ports.values():
             port.close()
+        if self._client_socket is not None:
+            self._client_socket.remove_path()
+        if self._socket is not None:
+            self._socket.close()
 
     @property
     def port(self) -> int | None:
         """Return the port of clients, or None for a node without servers."""
-        return self._ports[0].port if self._ports else None
+        return self._port_of(THRIFT1_SERVICE)
 
     @property
     def thrift2_port(self) -> int | None:
-        return self._ports[1].port if len(self._ports) > 1 else None
+        return self._port_of(THRIFT2_SERVICE)
+
+    @property
+    def sqs_port(self) -> int | None:
+        return self._port_of(SQS_SERVICE)
+
+    @property
+    def kafka_port(self) -> int | None:
+        return self._port_of(KAFKA_SERVICE)
+
+    def _port_of(self, service: bytes) -> int | None:
+        return self._ports[service].port if service in self._ports else None
 
     # --- servers -------------------------------------------------------------------------------------
 

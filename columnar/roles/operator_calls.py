@@ -1,8 +1,8 @@
 """The service of a node's private socket: it sends the calls of operators to the leader, over the node's link.
 
-A client of the socket is the store's own user on this machine, and may end servers.  The leader takes the node's
-word for that (``row_forms.THRIFT1_OPERATOR``).  A call is sent once: without a leader for some seconds it is refused.
-The socket's place, ``DATA/nodes/NAME/run.json``, is how the command line finds it.
+A client of the socket is the store's own user on this machine, so it is ``ROOT``, and may end servers.  The leader
+takes the node's word for that (``row_forms.THRIFT1_OPERATOR``).  A call is sent once: without a leader for some seconds
+it is refused.  The socket's place, ``DATA/nodes/NAME/run.json``, is how the command line finds it.
 
 Owned by the loop.
 """
@@ -18,6 +18,7 @@ from columnar.cluster.forwarding import LeaderCalls, UnretriedRequest, raw_messa
 from columnar.cluster.method_routing import METHOD_ROUTES, MethodRoute
 from columnar.cluster.row_forms import THRIFT1, THRIFT1_OPERATOR
 from columnar.errors import ForwardToMaster
+from columnar.model.measures import RequestTime
 from columnar.roles.master_service import CATALOGUE_READ_METHODS
 from columnar.roles.membership import ControlSocket, NodeParts
 from columnar.storage.cluster_file import NODES
@@ -54,13 +55,13 @@ class OperatorService:
         if not isinstance(error, ForwardToMaster) or not request.buffer:
             return None
         call = UnretriedRequest("the leader")
-        self._leader.send_call(call, raw_message(request, THRIFT1_OPERATOR, ctx.protocol))
+        self._leader.send_call(call, raw_message(request, THRIFT1_OPERATOR, ctx))
         return call
 
     def may_be_forwarded(self, method: str) -> bool:
         return True
 
-    def was_slow(self, ctx: CallContext, method: str, args: list[Any], took_s: float, result: Any) -> None:
+    def was_slow(self, ctx: CallContext, method: str, args: list[Any], time: RequestTime, result: Any) -> None:
         """Note nothing: no call is slow here."""
 
     def connection_closed(self, connection_id: int) -> None:

@@ -24,19 +24,25 @@ from columnar.coordination.server_page import ServerPages
 from columnar.errors import HostError
 from columnar.master.liveness import STUCK_MS, STUCK_ON_NETWORK_MS
 from columnar.model.node_messages import (
+    ChangeLogLevels,
     DescribeServers,
     FollowLeader,
+    JudgeVisitor,
     LiveSettings,
     NamedFacts,
+    ProcessLevels,
     ServerFacts,
     TakesConnections,
+    Verdict,
 )
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import HandoverResult
 from columnar.roles.cluster_loops import ServerWatch
+from columnar.roles.cluster_nodes import LEVELS_S, change_levels_of
 from columnar.roles.node_ports import NodePorts
 from columnar.roles.server_processes import ServerProcesses, ending
 from columnar.runtime.background import Background
+from columnar.runtime.log_lines import change_levels
 from columnar.storage.file_systems import is_network, mount_of
 
 if TYPE_CHECKING:
@@ -201,13 +207,34 @@ class OwnServers:
             last_lines=lines,
         )
 
-    # --- settings, the end ---------------------------------------------------------------------------
+    # --- visitors, settings, the end -----------------------------------------------------------------
+
+    async def judge_visitor(self, visitor: JudgeVisitor) -> Verdict:
+        """Have a server decide; the same one while it lives and knows the rights, because it counts the refusals."""
+        from columnar.rights.page_guard import NO_RIGHTS_YET  # most stores have no users
+
+        undecided = Verdict(503, "no server of this node answers now, and they know who may see the pages; try again")
+        for server in sorted(self.processes.living, key=str):
+            with suppress(NotSent, LinkBroke):
+                verdict = await self.processes.request_server(server, visitor)
+                if verdict != NO_RIGHTS_YET:
+                    return verdict
+                undecided = verdict
+        return undecided
 
     def take_settings(self, live: LiveSettings) -> None:
         """Have the servers take the settings, and read the certificate again; a starting server when it is linked."""
         self._live = live
         for server in self.processes.living:
             self._work.spawn(self._send(server, live))
+
+    async def change_log_levels(self, message: ChangeLogLevels) -> tuple[ProcessLevels, ...]:
+        """Change the levels of loggers of this process and its servers; return those in force.  Raises ValueError."""
+        own = ProcessLevels(self._membership.name(), change_levels(message.changes))
+        request = self.processes.request_server
+        living = self.processes.living
+        answers = await asyncio.gather(*(change_levels_of(one, message, request, LEVELS_S) for one in living))
+        return own, *(one for answer in answers for one in answer)
 
     def kill_all(self) -> None:
         """Send SIGKILL to all processes, without waiting."""

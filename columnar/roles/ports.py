@@ -9,34 +9,62 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.config import StandaloneConfig
-from columnar.errors import ForwardToMaster, HostError
-from columnar.master.staging import Staging
+from columnar.errors import HostError
 from columnar.memory_plan import MemoryPlan
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_location import Location
 from columnar.operations.slow_log import SlowLog
-from columnar.operations.table_operations import TableOperations
+from columnar.roles.lazy_methods import (
+    AUDIT_METHODS,
+    CLUSTER_METHODS,
+    CONSUMER_METHODS,
+    FEED_METHODS,
+    GROUP_METHODS,
+    LEASE_METHODS,
+    QUEUE_METHODS,
+    STREAM_METHODS,
+    TOPIC_METHODS,
+    VIEW_METHODS,
+    LazyHandlers,
+    make_audit_methods,
+    make_cluster_methods,
+    make_consumer_methods,
+    make_feed_methods,
+    make_group_methods,
+    make_lease_methods,
+    make_queue_methods,
+    make_stream_methods,
+    make_topic_methods,
+    make_view_methods,
+)
+from columnar.roles.master_parts import MasterParts, list_master_methods
+from columnar.roles.protocol_ports import ProtocolPorts
 from columnar.roles.serving import Serving
 from columnar.thrift.extension import ExtensionMethods, Facts
 from columnar.thrift.reads import ReadMethods, ScanMethods
+from columnar.thrift.rights_methods import RightsMethods, WhoAmIMethods
 from columnar.thrift.routing_methods import RoutingMethods
-from columnar.thrift.service import LazyHandlers, SiblingHint, ThriftService
+from columnar.thrift.service import SiblingHint, ThriftService
 from columnar.thrift.snapshot_methods import SnapshotMethods
 from columnar.thrift.tables import AdminMethods, RegionMethods, TableMethods
 from columnar.thrift.trigger_methods import EarlierMethods, TriggerChangeMethods, TriggerMethods
+from columnar.thrift.wait_methods import WaitMethods
 from columnar.thrift.writes import WriteMethods
 from columnar.version import full
 from columnar.webui.counters import RequestCounters
 from columnar.webui.status import Sources
 from columnar.wire.browsers import Visitors
+from columnar.wire.connection_table import WireLimits
 from columnar.wire.idl import SERVICE
-from columnar.wire.server import WireLimits, WireServer
+from columnar.wire.server import WireServer
+from columnar.wire.sockets import open_client_socket
 
 if TYPE_CHECKING:
     import socket
@@ -46,24 +74,14 @@ if TYPE_CHECKING:
     from columnar.model.cluster_status_records import ServerStatus
     from columnar.model.node_messages import LiveSettings
     from columnar.operations.descriptions import Descriptions
-    from columnar.thrift.cluster_methods import ClusterMethods, SingleServer
+    from columnar.thrift.cluster_methods import SingleServer
     from columnar.thrift.view_methods import RemoteViewStatuses
     from columnar.wire.sockets import PrivateSocket
     from columnar.wire.tls_context import PeerTls
     from columnar.wire.tls_protocol import Tls
 
 ALONE: Final = "standalone"  # the name of the server of a standalone store
-CLUSTER_METHODS: Final = frozenset(  # of ``thrift.cluster_methods``; as text, because a list would take a line for each
-    """
-    columnarServers columnarLocations columnarLocate columnarTransitions columnarDecisions columnarMove columnarAssign
-    columnarUnassign columnarDrain columnarBalance columnarSwitch columnarRestart columnarStop columnarFence
-    columnarDrainNode columnarMaintenance columnarAcquireMaintenance columnarReleaseMaintenance
-    """.split()  # noqa: SIM905
-)
-VIEW_METHODS: Final = (  # of ``thrift.view_methods``
-    "columnarViewAdd", "columnarViewDrop", "columnarViews", "columnarCheckView", "columnarViewRebuild",
-    "columnarViewSwap", "columnarViewRollback",
-)  # fmt: skip
+THRIFT2_PREFIX: Final = "thrift2."  # of its methods in the metrics
 THRIFT1_SERVICE: Final = b"1"  # the Thrift 1 service with our extension
 THRIFT2_SERVICE: Final = b"2"  # the Thrift 2 service
 _SERVICES: Final = {THRIFT1: THRIFT1_SERVICE, THRIFT2: THRIFT2_SERVICE}
@@ -80,6 +98,14 @@ class Folder(Protocol):
     def cluster_id(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True)
+class OtherServers:
+    """The other servers of a cluster."""
+
+    views: RemoteViewStatuses
+    owners: Owners
+
+
 class ServerPorts:
     def __init__(self, config: StandaloneConfig, folder: Folder, tls: Tls | None) -> None:
         """Pass None as ``tls`` if the ports speak plain TCP."""
@@ -88,11 +114,11 @@ class ServerPorts:
         self.started_s = time.time()
         self.counters = RequestCounters()
         self.wires: dict[int, WireServer] = {}  # by service, THRIFT1 and, if it is served, THRIFT2
+        self.protocol_ports = ProtocolPorts(config, folder.cluster_id)
         self._private: PrivateSocket | None = None  # for trigger workers, if there may be any
         self.tls = tls
         self.visitors = Visitors.of(config.host, config.allow_origins)
-        self.other_views: RemoteViewStatuses | None = None  # of other servers; None if this process has all regions
-        self.owners: Owners | None = None  # as ``other_views``
+        self.cluster: OtherServers | None = None  # None if this process has all regions
         self.locate: Callable[[RegionInfo], Location] = self.own_location  # the region's server
 
     def own_location(self, region: RegionInfo) -> Location:
@@ -104,7 +130,8 @@ class ServerPorts:
         operations = serving.operations
         writes = WriteMethods(operations)
         self.connection_ids = itertools.count(1)  # scanners are identified by the connection that opened them
-        self.trigger_methods = TriggerMethods(serving.trigger_manager, serving.owner.views)
+        waits = WaitMethods(serving.trigger_manager, serving.owner.views, operations.access.waits)
+        self.trigger_methods = TriggerMethods(serving.trigger_manager, waits)
         thrift2 = SiblingHint(_thrift2_definition, "Thrift 2", lambda: self.thrift2_port)
         facts = Facts(
             self.folder.path,
@@ -129,12 +156,14 @@ class ServerPorts:
             self.extension,
             TriggerChangeMethods(master.triggers),
             self.trigger_methods,
+            waits,
             EarlierMethods(),
             AdminMethods(operations, master.alterations, serving.triggers_of),
             RegionMethods(operations.descriptions, master.region_changes),
             SnapshotMethods(operations, master.snapshots),
-            LazyHandlers(CLUSTER_METHODS, partial(self._cluster_methods, operations, master)),
-            LazyHandlers(VIEW_METHODS, partial(self._view_methods, serving, master)),
+            RightsMethods(master.rights),
+            WhoAmIMethods(lambda: serving.rights.rights() if serving.rights is not None else None),
+            *self._lazy_handlers(serving, master),
             other_door=thrift2,
             of_master=list_master_methods(master, THRIFT1),
             routing=routing,
@@ -152,26 +181,42 @@ class ServerPorts:
         )
         if self.config.thrift2_port >= 0:
             self._make_thrift2(serving, master)
+        limits = _wire_limits(serving.memory_plan, self.config)
+        self.protocol_ports.make(self.wire, next(self.connection_ids), limits, self.tls, self.visitors)
+        _check_rights(self.wires, serving)
+        _trace_requests(self.wires, self.services, self.counters)
 
-    def _cluster_methods(self, operations: TableOperations, master: MasterParts) -> ClusterMethods:
-        """Return the cluster methods of the master, or of a standalone process, which refuses some requests."""
-        # saves 0.2 MB until the first call, with the two imports below
-        from columnar.thrift.cluster_methods import ClusterMethods, SingleServerControl
+    def _lazy_handlers(self, serving: Serving, master: MasterParts) -> list[LazyHandlers]:
+        def alone() -> SingleServer:
+            return self.alone(serving.operations.descriptions)
 
-        cluster = master.cluster or SingleServerControl(self.alone(operations.descriptions))
-        return ClusterMethods(operations.descriptions, cluster, may_end_servers=master.cluster is None)
+        wait = self.trigger_methods.waits.columnarViewWait
 
-    def _view_methods(self, serving: Serving, master: MasterParts) -> object:
-        from columnar.thrift.view_methods import (
-            ViewChecks,  # most stores have no views
-            ViewMethods,
-        )
+        def owners() -> Owners | None:
+            return self.cluster.owners if self.cluster is not None else None
 
-        wait = self.trigger_methods.columnarViewWait
-        checks = ViewChecks(
-            serving.owner.views, serving.checks, serving.trigger_manager.applier, wait, lambda: self.owners
-        )
-        return ViewMethods(master.views, master.view_generations, serving.owner.views, lambda: self.other_views, checks)
+        serving.messages.queues.owners = owners
+        self.protocol_ports.waits = serving.operations.access.waits
+
+        def others() -> RemoteViewStatuses | None:
+            return self.cluster.views if self.cluster is not None else None
+
+        def topics() -> object:
+            return make_topic_methods(serving, owners, self.wire, next(self.connection_ids))
+
+        serving.owner.feeds.pushes = lambda: serving.messages.topics.pushes(owners)
+        return [
+            LazyHandlers(CLUSTER_METHODS, partial(make_cluster_methods, serving, master, alone)),
+            LazyHandlers(GROUP_METHODS, partial(make_group_methods, serving.operations)),
+            LazyHandlers(LEASE_METHODS, partial(make_lease_methods, serving.operations)),
+            LazyHandlers(VIEW_METHODS, partial(make_view_methods, serving, master, wait, owners, others)),
+            LazyHandlers(FEED_METHODS, partial(make_feed_methods, serving, master)),
+            LazyHandlers(QUEUE_METHODS, partial(make_queue_methods, serving)),
+            LazyHandlers(TOPIC_METHODS, topics),
+            LazyHandlers(AUDIT_METHODS, lambda: make_audit_methods(serving, self.wire, next(self.connection_ids))),
+            LazyHandlers(CONSUMER_METHODS, partial(make_consumer_methods, serving.operations)),
+            LazyHandlers(STREAM_METHODS, partial(make_stream_methods, serving, owners)),
+        ]
 
     def alone(self, descriptions: Descriptions) -> SingleServer:
         """Return this process as a cluster of one server."""
@@ -209,7 +254,7 @@ class ServerPorts:
         )
         self.wires[THRIFT2] = WireServer(
             service,
-            self.counters.of_service("thrift2."),
+            self.counters.of_service(THRIFT2_PREFIX),
             _wire_limits(serving.memory_plan, self.config),
             definition=thrift2.DEFINITION,
             connection_ids=self.connection_ids,
@@ -232,10 +277,15 @@ class ServerPorts:
         options = {THRIFT1: (self.config.port, "--port"), THRIFT2: (self.config.thrift2_port, "--thrift2-port")}
         for service, wire in self.wires.items():
             await self._open_port(wire, *options[service])
+        await self.protocol_ports.listen()
+        if self.config.rights.socket:
+            await self.wire.serve_socket(open_client_socket(self.config.rights.socket))
         return await self._open_privately()
 
     async def take_connection(self, dispatched: DispatchedConnection) -> None:
         """Serve a connection that a different process accepted."""
+        if await self.protocol_ports.take_connection(dispatched):
+            return
         wire = self.wires.get(THRIFT2 if dispatched.service == THRIFT2_SERVICE else THRIFT1)
         if wire is None:
             dispatched.connection.close()
@@ -247,7 +297,8 @@ class ServerPorts:
         if self.tls is not None:
             self.tls.handshakes.close()
         await asyncio.gather(
-            *(wire.leave(partial(_give_as, give, _SERVICES[service])) for service, wire in self.wires.items())
+            *(wire.leave(partial(_give_as, give, _SERVICES[service])) for service, wire in self.wires.items()),
+            self.protocol_ports.leave_clients(),
         )
 
     async def part_with(
@@ -256,7 +307,8 @@ class ServerPorts:
         """Do ``WireServer.part_with`` for all ports; each port transfers its share of ``most``."""
         shares = {THRIFT1: most}
         if THRIFT2 in self.wires:
-            first = round(most * self.wire.connections / max(1, self.connections))
+            both = sum(wire.connections for wire in self.wires.values())
+            first = round(most * self.wire.connections / max(1, both))
             shares = {THRIFT1: first, THRIFT2: most - first}
         gone = await asyncio.gather(
             *(
@@ -312,14 +364,14 @@ class ServerPorts:
 
     @property
     def connections(self) -> int:
-        return sum(wire.connections for wire in self.wires.values())
+        return sum(wire.connections for wire in self.wires.values()) + self.protocol_ports.connections
 
     @property
     def buffered_bytes(self) -> dict[str, int]:
         """The bytes of requests and replies under way, by name of their part of the memory plan."""
         return {
-            "requests": sum(wire.input_bytes for wire in self.wires.values()),
-            "replies": sum(wire.output_bytes for wire in self.wires.values()),
+            "requests": sum(wire.input_bytes for wire in self.wires.values()) + self.protocol_ports.input_bytes,
+            "replies": sum(wire.output_bytes for wire in self.wires.values()) + self.protocol_ports.output_bytes,
         }
 
     def sources(self, serving: Serving, commits: Callable[[], int]) -> Sources:
@@ -333,31 +385,62 @@ class ServerPorts:
             counters=self.counters,
             connections=lambda: self.connections,
             commits=commits,
-            slow_requests=lambda: self.slow_log.count,
+            slow_log=self.slow_log,
             triggers=list,
             views=serving.owner.views.view_statuses,
             memory=lambda: serving.memory_parts(self.buffered_bytes),
+            streams=serving.stream_counts,
         )
 
-    async def close_thrift2(self) -> None:
-        """Close the Thrift 2 port.  Calls in flight are answered, or cancelled after STOP_GRACE_S."""
+    async def close_others(self) -> None:
+        """Close all ports but that of Thrift 1, on which others stand.
+
+        Calls in flight are answered, or cancelled after STOP_GRACE_S.
+        """
         if self.tls is not None:
             self.tls.handshakes.close()
         if THRIFT2 in self.wires:
             await self.wires[THRIFT2].close(STOP_GRACE_S)
+        await self.protocol_ports.close(STOP_GRACE_S)
 
     async def close(self) -> None:
-        """Close all ports; calls in flight end as in ``close_thrift2``."""
+        """Close all ports; calls in flight end as in ``close_others``."""
         await self.wire.close(STOP_GRACE_S)
         if self._private is not None:
             self._private.close()
+
+
+def _check_rights(wires: Mapping[int, WireServer], serving: Serving) -> None:
+    """Have every call checked, if rights are on."""
+    if serving.rights is None:
+        return
+    from columnar.rights.rights_check import check_of_tables  # most stores have no users
+
+    descriptions = serving.operations.descriptions
+    for number, wire in wires.items():
+        wire.rights = check_of_tables(number, serving.rights, descriptions.find_meant, descriptions.region_named)
+
+
+def _trace_requests(
+    wires: Mapping[int, WireServer], services: Mapping[int, ThriftService], counters: RequestCounters
+) -> None:
+    """Make a span of each request, if the environment asks for that."""
+    if os.environ.get("OTEL_TRACES_EXPORTER"):  # else not even the module is loaded
+        from columnar.thrift.request_spans import tracer_of_process
+
+        tracer = tracer_of_process()
+        if tracer is not None:
+            for number, wire in wires.items():
+                counted = counters if number == THRIFT1 else counters.of_service(THRIFT2_PREFIX)
+                services[number].trace_requests(tracer, counted.trace_done)
+                wire.slow_after_s = wire.service.slow_after_s
 
 
 def take_settings(ports: ServerPorts, live: LiveSettings) -> None:
     """Have the ports take settings that change meanwhile; new connections get the certificate, if they speak TLS."""
     ports.slow_log.limit_s = live.slow_request_ms / 1_000
     for wire in ports.wires.values():
-        wire.slow_after_s = ports.slow_log.limit_s
+        wire.slow_after_s = wire.service.slow_after_s
     ports.visitors.take_origins(live.allow_origins)
     if ports.tls is not None:
         ports.tls.certificate.renew(live.tls_cert, live.tls_key)
@@ -396,54 +479,11 @@ def _thrift2_definition() -> Any:
     return SERVICE2
 
 
-# ``leading.Leading`` or ``RemoteMaster``.  Its changes, alterations, region_changes, triggers, views, snapshots and
-# cluster are the master's own objects, or stand for them; cluster is None if there is no other server.
-MasterParts: TypeAlias = Any
-
-
-class _Part:
-    def __init__(self, **attributes: Any) -> None:
-        """Pass the attributes of the part that this server has itself."""
-        self.__dict__.update(attributes)
-
-    def __getattr__(self, name: str) -> Any:
-        raise ForwardToMaster(name)
-
-
-class RemoteMaster:
-    """Stands in for the master's parts in the handlers of a region server, and sends calls for them to the master.
-
-        methods of the master      each immediately raises ``ForwardToMaster`` (``list_master_methods``)
-        reads of the catalogue     run as in a standalone process, and raise ``ForwardToMaster`` when they reach the
-        catalogue
-
-    The client's message is then forwarded unchanged; this server has done nothing for it.
-    """
-
-    def __init__(self, staging: str) -> None:
-        """Pass the staging folder, which all servers share, so that owners of regions can take files of a command."""
-        self.changes = self.alterations = self.region_changes = self.triggers = self.views = self.cluster = _Part()
-        self.view_generations = _Part()
-        self.snapshots = _Part(staged=_Part(staging=Staging(staging)))
-
-
 def _wire_limits(memory: MemoryPlan, config: StandaloneConfig) -> WireLimits:
     """Return the limits of each port; the ports share the memory for requests and replies."""
-    ports = 2 if config.thrift2_port >= 0 else 1
+    ports = 1 + (config.thrift2_port >= 0) + config.protocols.served
     return WireLimits(
         message_bytes=memory.message_bytes,
         server_input_bytes=memory.requests // ports,
         server_output_bytes=memory.replies // ports,
     )
-
-
-def list_master_methods(master: MasterParts, service: int) -> frozenset[str]:
-    """Return the methods of ``service`` (THRIFT1 or THRIFT2) that go to a remote master; none if it is local."""
-    if not isinstance(master, RemoteMaster):
-        return frozenset()
-    from columnar.cluster.method_routing import (  # a standalone server does not need the table of all methods
-        METHOD_ROUTES,
-        MethodRoute,
-    )
-
-    return frozenset(name for name, route in METHOD_ROUTES[service].items() if route is MethodRoute.MASTER)

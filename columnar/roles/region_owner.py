@@ -1,6 +1,6 @@
 """The owner of regions as masters use it, with a handler for each message of ``model.region_messages``.
 
-Uses the region server, and the triggers and views of the same process.  Owned by the loop.
+Uses the region server, and the triggers, views and feeds of the same process.  Owned by the loop.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import NotServingRegion, OutcomeUnknown, RetryLater
@@ -18,8 +18,12 @@ from columnar.regions.replace.region_changes import ChangingRegions
 from columnar.regions.replace.region_copier import copy_region
 from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
+from columnar.topics.local_feeds import LocalFeeds
 from columnar.triggers.trigger_manager import TriggerManager
 from columnar.views.local_views import LocalViews
+
+if TYPE_CHECKING:
+    from columnar.rights.rights_check import RightsHolder
 
 CALLS_TIMEOUT_S: Final = 40.0  # above the default time limit of a trigger's call
 CALLS_POLL_S: Final = 0.01
@@ -30,11 +34,16 @@ R = TypeVar("R")
 class RegionOwner:
     """Handles messages of the master, and sends it requests: to commit splits and merges, and to check views."""
 
-    def __init__(self, server: RegionServer, manager: TriggerManager, region_bytes: int) -> None:
+    def __init__(
+        self, server: RegionServer, manager: TriggerManager, region_bytes: int, rights: RightsHolder | None = None
+    ) -> None:
+        """Pass None as ``rights`` if rights are off."""
+        self._rights = rights
         self._server = server
         self._trigger_manager = manager
         self.views = LocalViews(server, manager.hub, manager.applier, manager.governor)
         self.views.on_backfilled = self._report_backfilled
+        self.feeds = LocalFeeds(server, manager.hub, manager.governor)
         self._master: Peer | None = None
         self._delivery_pauses = 0
         self.changing = ChangingRegions(server, self._commit, region_bytes)
@@ -46,12 +55,14 @@ class RegionOwner:
             messages.FollowSchema: self._follow_schema,
             messages.PrepareRegions: lambda message: server.openings.prepare(message.table, list(message.regions)),
             messages.PublishTriggers: lambda message: manager.follow_triggers(message.triggers),
+            messages.PublishRights: self._follow_rights,
             messages.CheckFunction: lambda message: manager.check_function(message.function),
             messages.CheckSource: lambda message: manager.check_source(message.functions),
             messages.ReloadFunctions: lambda _message: manager.reload(),
             messages.Undelivered: lambda message: manager.undelivered(message.table, message.triggers),
             messages.LogReach: lambda message: manager.reach(message.table),
             messages.PublishViews: lambda message: self.views.follow_views(message.views),
+            messages.PublishFeeds: lambda message: self.feeds.follow_feeds(message.feeds),
             messages.BackfilledRegions: self._list_backfilled_regions,
             messages.PauseDeliveries: self._pause_deliveries,
             messages.ReleaseDeliveries: self._release_deliveries,
@@ -64,6 +75,10 @@ class RegionOwner:
             messages.ReclaimSpace: lambda message: self.changing.reclaim_space(message.region),
             messages.Loads: self._loads,
         }
+
+    async def _follow_rights(self, message: messages.PublishRights) -> None:
+        if self._rights is not None:
+            self._rights.take_record(message.record)
 
     async def request_peer(self, message: Message[R]) -> R:
         answer: R = await self.answers[type(message)](message)
@@ -120,6 +135,7 @@ class RegionOwner:
     async def _follow_schema(self, message: messages.FollowSchema) -> None:
         await self._server.upkeep.follow_schema(message.table)
         self._trigger_manager.hub.schema_followed(message.table)
+        await self.feeds.schema_followed(message.table)
 
     # --- triggers ----------------------------------------------------------------------------------
 

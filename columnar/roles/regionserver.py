@@ -32,10 +32,14 @@ from columnar.cluster.forwarding import Forwarding
 from columnar.cluster.hello import Hello
 from columnar.cluster.peer_address import PeerAddress, TcpAddress, UnixAddress, parse_address
 from columnar.cluster.peer_requests import (
+    CHANGE_READS,
     VIEW_CHECKS,
+    AppendRecords,
     FlowStatuses,
     LeaveLinks,
     OwnFigures,
+    PushMessages,
+    SettleLeases,
     TriggerStatuses,
     ViewStatuses,
 )
@@ -51,7 +55,7 @@ from columnar.coordination.lease_page import LeasePage
 from columnar.coordination.server_page import ServerPage
 from columnar.coordination.socket_folder import ListeningPath, make_private
 from columnar.errors import HostError, RegionMoved
-from columnar.model.node_messages import LiveSettings
+from columnar.model.node_messages import JudgeVisitor, LiveSettings
 from columnar.model.owner import Incarnation
 from columnar.model.owner_messages import Listening, Measures, SlowRequests
 from columnar.model.region_info import RegionInfo
@@ -64,12 +68,13 @@ from columnar.regions.life.region_assigner import RegionAssigner
 from columnar.regions.life.shared_folders import SharedFolders
 from columnar.regions.region_rates import RateMeter
 from columnar.roles.leader_link import LeaderLink
+from columnar.roles.master_parts import RemoteMaster
 from columnar.roles.node_link import NodeLink
-from columnar.roles.ports import RemoteMaster, ServerPorts, read_tls, take_settings
+from columnar.roles.ports import OtherServers, ServerPorts, read_tls, take_settings
 from columnar.roles.server_measures import ServerMeasures, StatusExchange
 from columnar.roles.server_rpc_handlers import ServerRpcHandlers
 from columnar.roles.serving import Serving
-from columnar.runtime.log_lines import set_level
+from columnar.runtime.log_lines import reopen_log, set_levels
 from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import STAGING
 from columnar.storage.process_stores import ServerStores
@@ -92,8 +97,10 @@ class SharedFolder:
 
 
 def own_ports(config: StandaloneConfig) -> StandaloneConfig:
-    """Return the store's settings with this server's own ports: any free ones."""
-    return replace(config, port=0, thrift2_port=0 if config.thrift2_port >= 0 else -1, web_port=-1)
+    """Return the store's settings with this server's own ports: any free ones.  The node listens on ``--socket``."""
+    rights = replace(config.rights, socket="")
+    thrift2, protocols = min(config.thrift2_port, 0), config.protocols.on_free_ports()
+    return replace(config, port=0, thrift2_port=thrift2, protocols=protocols, web_port=-1, rights=rights)
 
 
 class PeerEndpoint:
@@ -164,7 +171,7 @@ class ClusterServer:
         # A leader forwards no calls.
         self.answering = PeerServer({}, self._refuse_not_local, itertools.count(1))
         self.leader_link = LeaderLink(self._hello, self.answering, self, self._link_terms)
-        self.node_link = NodeLink(self._hello, self.leader_link, on_orphaned, self.take_settings)
+        self.node_link = NodeLink(self._hello, self.leader_link, on_orphaned, self.take_settings, self._note_levels)
 
     async def start(self, control: socket.socket, channel: socket.socket) -> None:
         """Start to serve.  The server owns the non-blocking sockets from now on.  Raises HostError, DamagedData."""
@@ -194,6 +201,7 @@ class ClusterServer:
             private = await self.ports.listen()
             self._answer_the_leader(config)
             self.serving.deliver(self.ports.port, private, self.ports.answered, self.ports.has_waiting)
+            self.node_link.answers.register({JudgeVisitor: self.serving.judge_visitor})
             await self.node_link.open_link(control, channel, self.ports, self.serving.scanners)
             self.serving.begin_background_work()
             undo.pop_all()
@@ -256,18 +264,21 @@ class ClusterServer:
 
     def _connect_peer_triggers(self) -> None:
         manager = self.serving.trigger_manager
-        self.trigger_peer_handlers = TriggerPeerHandlers(
-            manager, self.serving.server, self.owners.change, self.serving.wait
-        )
+        self.trigger_peer_handlers = TriggerPeerHandlers(manager, self.serving.server, self.owners.change)
         self.peer_server.register(self.trigger_peer_handlers.answers)
         cluster_triggers = ClusterTriggers(self.trigger_peer_handlers, self.owners, lambda: self.rpc_handlers.servers())
-        self.ports.trigger_methods.others = cluster_triggers
+        self.ports.trigger_methods.join_cluster(cluster_triggers)
         self.serving.owner.views.wait_saved_in_cluster = lambda tables, key, timeout_s: cluster_triggers.wait_delivered(
             tables, key, "", timeout_s, saved=True
         )
         self.peer_server.register({ViewStatuses: self.statuses.list_view_statuses})
         self.peer_server.register(dict.fromkeys(VIEW_CHECKS, self.statuses.check_views))
-        self.ports.other_views, self.ports.owners = self.statuses.views_of_others, self.owners
+        self.peer_server.register(dict.fromkeys(CHANGE_READS, self.statuses.read_changes))
+        self.peer_server.register(
+            {PushMessages: self.statuses.push_messages, SettleLeases: self.statuses.settle_leases}
+        )
+        self.peer_server.register({AppendRecords: self.statuses.append_records})
+        self.ports.cluster = OtherServers(self.statuses.views_of_others, self.owners)
         manager.dead_letter_store.log_again_remotely = cluster_triggers.log_again
 
     def _server_of_scanner(self, scanner_id: int) -> Incarnation | None:
@@ -360,10 +371,16 @@ class ClusterServer:
 
     def take_settings(self, live: LiveSettings) -> None:
         """Take the settings that change while the server serves; read the certificate of ports and links again."""
-        set_level(live.log_level)
+        set_levels(live.log_level, live.log_levels)
+        reopen_log()
+        self._note_levels()
         take_settings(self.ports, live)
         if self._link_terms.tls is not None:
             self._link_terms.tls.renew(live.tls_cert, live.tls_key)
+
+    def _note_levels(self) -> None:
+        """Have the trigger workers take the levels of this process's loggers."""
+        self.serving.trigger_manager.dispatcher.sender.send_levels()
 
     # --- the end -------------------------------------------------------------------------------------
 
@@ -373,7 +390,7 @@ class ClusterServer:
         await self.serving.stop_triggers()
         await self.endpoint.close()
         await self.peers.leave()
-        await self.ports.close_thrift2()
+        await self.ports.close_others()
         await self.ports.close()
         self.leader_link.close()
         await self.answering.close()

@@ -39,6 +39,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, NoReturn
 
@@ -54,7 +55,8 @@ from columnar.roles.regionserver import ClusterServer
 from columnar.runtime.child_processes import die_with_parent
 from columnar.runtime.faults import met_by_the_loop
 from columnar.runtime.last_lines import LastLines
-from columnar.runtime.log_lines import flush, keep_last_lines, log_to_stderr
+from columnar.runtime.log_format import Speaker
+from columnar.runtime.log_lines import begin_log, flush, keep_last_lines
 from columnar.runtime.process_tuning import calm_collector, loop_factory, switch_quickly, trim_memory_periodically
 from columnar.storage.descriptors import raise_limit
 from columnar.storage.rocks import RocksEngine
@@ -138,7 +140,12 @@ def _cluster_ms(base_ms: int) -> int:
 
 def run(config: RegionServerConfig, control: int, channel: int, beats: int, page: ServerPage, lease: int) -> int:
     """Serve until the node requests the stop.  Returns the exit status."""
-    log_to_stderr(config.log_level, f"{config.name}.{config.number}")
+    name = f"{config.name}.{config.number}"
+    try:
+        begin_log(config.log, Speaker("server", name, version.full(version.at_start())), name)
+    except OSError:  # its node has the file open, and this process cannot make it
+        begin_log(replace(config.log, file=""), process=name)
+        _log.exception("the log file %s cannot be opened: this log is on standard error", config.log.file)
     raise_limit()
     switch_quickly()
     try:

@@ -12,7 +12,17 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
-from columnar.cluster.peer_requests import OwnFigures, TriggerStatuses, ViewStatuses
+from columnar.cluster.peer_requests import (
+    AppendedRecords,
+    AppendRecords,
+    OwnFigures,
+    PushMessages,
+    SettledLeases,
+    SettleLeases,
+    StoredMessages,
+    TriggerStatuses,
+    ViewStatuses,
+)
 from columnar.cluster.peer_server import PeerServer
 from columnar.cluster.peers import Peers
 from columnar.cluster.request_forwarder import RequestForwarder
@@ -61,6 +71,24 @@ class StatusExchange:
     async def check_views(self, message: Message[R]) -> R:
         answer: R = await self._serving.checks().answers[type(message)](message)
         return answer
+
+    async def read_changes(self, message: Message[R]) -> R:
+        cluster = self._ports.cluster
+        assert cluster is not None, "another server sent the message"
+        answer: R = await self._serving.changes(cluster.owners.change).answers[type(message)](message)
+        return answer
+
+    async def push_messages(self, message: PushMessages) -> StoredMessages:
+        return await self._serving.messages.queues.pushes().push_local(message)
+
+    async def settle_leases(self, message: SettleLeases) -> SettledLeases:
+        return await self._serving.messages.queues.settling().settle_local(message)
+
+    async def append_records(self, message: AppendRecords) -> AppendedRecords:
+        cluster = self._ports.cluster
+        assert cluster is not None, "another server sent the message"
+        owners = cluster.owners
+        return await self._serving.messages.topics.pushes(lambda: owners).append_local(message)
 
     async def slow_requests(self, _message: SlowRequests) -> tuple[SlowRequest, ...]:
         return tuple(replace(one, server=self._local_server.name) for one in self._ports.slow_log.recent)
@@ -126,6 +154,7 @@ class ServerMeasures:
             *families.of_triggers(status),
             *families.of_flows(status),
             *families.of_views(status),
+            *families.of_streams(status),
             *self._of_peers(),
             *_of_host(),
         )

@@ -9,18 +9,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from columnar.config import StandaloneConfig
 from columnar.coordination.lease_gate import LeaseGate
 from columnar.flows.backpressure import LogBounds
-from columnar.flows.follower_name import TRIGGER, of_key
 from columnar.flows.hub import Hub
+from columnar.limits import SCANNER_LEASE_S
 from columnar.memory_plan import REGION_BYTES, MemoryPart, MemoryPlan
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.server import RegionServer
 from columnar.roles.region_owner import RegionOwner
+from columnar.roles.server_messages import ReaderLags, ServerMessages
 from columnar.runtime.faults import surviving
 from columnar.runtime.planned_step import PlannedStep
 from columnar.storage.descriptors import stores_within
@@ -30,7 +31,11 @@ from columnar.triggers.trigger_manager import TriggerManager
 
 if TYPE_CHECKING:
     from columnar.master.region_changes import RegionChanges
+    from columnar.model.change_stream import StreamCounts
+    from columnar.model.node_messages import JudgeVisitor, Verdict
     from columnar.model.region_messages import Peer
+    from columnar.rights.rights_check import RightsHolder
+    from columnar.streams.local_changes import LocalChanges
     from columnar.views.view_check_peer_handlers import ViewCheckPeerHandlers
     from columnar.wire.sockets import PrivateSocket
 
@@ -67,19 +72,25 @@ class Serving:
             gathered_bytes=memory.gathered,
             epoch=epoch,
         )
-        self.scanners = ScannerTable(
-            time.monotonic, lease_s=config.scanner_lease_s, slot=slot, bound_bytes=memory.scanners
-        )
+        self.scanners = ScannerTable(time.monotonic, lease_s=SCANNER_LEASE_S, slot=slot, bound_bytes=memory.scanners)
         self.operations = TableOperations(self.server, self.scanners)
         hub = Hub(
-            self.server, LogBounds(config.log_records, config.log_bytes), memory.tails_bytes, memory.at_hand_bytes
+            self.server,
+            LogBounds(config.change_log.records, config.change_log.size_bytes),
+            memory.tails_bytes,
+            memory.at_hand_bytes,
         )
         self._followers = hub.listener
         self._peer_bytes: Callable[[], Mapping[str, int]] = dict  # of calls of other servers, if there are any
-        self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations)
+        self.rights = _rights_holder(config)  # constant
+        self.trigger_manager = TriggerManager(self.server, hub, config.trigger_modules, self.operations, self.rights)
         self.trigger_manager.governor.gate = gate
         self.server.listener = hub.listener
-        self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes)
+        if self.rights is not None:
+            self.rights.end_scanners = self.scanners.end_scanners_of
+        hub.add_status_source(ReaderLags(self.server, hub, self.trigger_manager.system).flow_statuses)
+        self.messages = ServerMessages(self.operations.access, self.trigger_manager)
+        self.owner = RegionOwner(self.server, self.trigger_manager, config.region_bytes, self.rights)
         self._checks: ViewCheckPeerHandlers | None = None
         self._expiring = PlannedStep("expiry of scanners", self._sweep_scanners)
         self._recovery: asyncio.Task[None] | None = None
@@ -104,9 +115,19 @@ class Serving:
 
         ``answered`` and ``has_waiting`` are the arguments of ``Governor``, by which background work yields to requests.
         """
-        self.trigger_manager.governor.answered = answered
+        self.trigger_manager.governor.answered = lambda: answered() - self._stream_replies()
         self.trigger_manager.governor.has_waiting = has_waiting
         self.trigger_manager.start(_reachable(self._config.host), port, private)
+
+    def _stream_replies(self) -> int:
+        """Return the number of replies to readers of change streams, which are background work."""
+        changes = self._changes
+        return 0 if changes is None else changes.replies
+
+    def stream_counts(self) -> StreamCounts | None:
+        """Return the counts of change streams; None if there was no request for one."""
+        changes = self._changes
+        return None if changes is None else changes.counts()
 
     def begin_background_work(self) -> None:
         """Start background work: clean-ups, expiry of scanners, and recovery of the server's log after a crash."""
@@ -142,16 +163,29 @@ class Serving:
             self._checks = ViewCheckPeerHandlers(access, self.server, governor, self._definition)
         return self._checks
 
+    def changes(self, regions_change: Callable[[], asyncio.Future[None]] | None) -> LocalChanges:
+        """Return what change streams read of this server's regions; for ``regions_change`` see ``LocalChanges``."""
+        found = self._changes
+        if found is None:
+            from columnar.streams.local_changes import LocalChanges  # most stores have no change streams
+
+            governor, waits = self.trigger_manager.governor, self.operations.access.waits
+            found = self._followers.readers = LocalChanges(self.server, governor, regions_change, waits)
+        return found
+
+    @property
+    def _changes(self) -> LocalChanges | None:
+        return cast("LocalChanges | None", self._followers.readers)
+
     def _definition(self, view: str) -> bytes:
         """Return the view's definition.  Raises ViewError."""
         return self.owner.views.views.known(view).definition
 
-    async def wait(self, key: str, token: str, timeout_s: float) -> bool:
-        """Wait for the follower with the key (``flows.follower_name``), or for all triggers."""
-        name = of_key(key)
-        if name.kind == TRIGGER:
-            return await self.trigger_manager.wait_delivered(name.name, token, timeout_s)
-        return await self.owner.views.wait_delivered(name.name, token, timeout_s)
+    async def judge_visitor(self, visitor: JudgeVisitor) -> Verdict:
+        """Decide whether a request for a page is answered."""
+        from columnar.rights.page_guard import MAY_SEE, VisitorJudge  # most stores have no users
+
+        return MAY_SEE if self.rights is None else await VisitorJudge(self.rights).judge(visitor)
 
     def triggers_of(self, table: str) -> list[str]:
         return [one.name for one in self.trigger_manager.registrations() if one.table == table]
@@ -188,6 +222,15 @@ class Serving:
     async def close(self) -> None:
         """Sync and close every region."""
         await self.server.close()
+
+
+def _rights_holder(config: StandaloneConfig) -> RightsHolder | None:
+    if not config.rights.is_on:
+        return None
+    from columnar.rights.rights_check import RightsHolder  # most stores have no users
+    from columnar.security.sign_in import SignIn
+
+    return RightsHolder(config.rights.superusers, SignIn())
 
 
 def _reachable(host: str) -> str:

@@ -8,8 +8,9 @@ The child is ``columnar config check`` with the words, the variables and the fil
 mechanism by which flags, variables, file and defaults become settings, flags and variables keep their precedence, and
 this process never loads the command line (3 MB, 0.1 s of the loop).
 
-The certificate is read again in each case, from the files in force.  A SIGHUP that arrives meanwhile is followed by
-another reading, and one during the start by a reading after it (``begin_reading``).  Owned by the loop.
+The certificate is read again in each case, from the files in force, and the log file is opened again.  A SIGHUP that
+arrives meanwhile is followed by another reading, and one during the start by a reading after it (``begin_reading``).
+Owned by the loop.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from columnar.coordination.service_access import PASSWORD
 from columnar.model.node_messages import LiveSettings
 from columnar.runtime.background import Background
 from columnar.runtime.command_run import run_to_end
-from columnar.runtime.log_lines import set_level
+from columnar.runtime.log_lines import reopen_log, set_levels
+from columnar.runtime.log_settings import LogSettings
+from columnar.runtime.service_notify import UNMANAGED, ServiceNotifier
 from columnar.settings.changes import Changes
 
 READ_S: Final = 30.0  # of the child; it takes 0.3 s
 _TLS: Final = frozenset({"tls-cert", "tls-key"})  # live, unless TLS begins or ends
+SERVES: Final = "serves"  # the status that a service manager shows
 _log = logging.getLogger("columnar.settings")
 _log.setLevel(logging.INFO)  # whatever the level of other lines: an operator asked
 
@@ -61,13 +65,15 @@ class SettingsReload:
         source: SettingsSource,
         live: LiveSettings,
         password: str = "",
+        service: ServiceNotifier = UNMANAGED,
     ) -> None:
-        """Pass the settings in force.  ``password``: the coordination service's."""
+        """Pass the settings in force.  ``password``: the coordination service's; ``service`` is notified."""
         self._source = source
         self._values = dict(source.values)
         self._live = live
         self._takers: tuple[Callable[[LiveSettings], None], ...] | None = None  # None: before ``begin_reading``
         self._password = password
+        self._service = service
         self._is_requested = False
         self._is_reading = False
         self._work = Background("the settings")
@@ -86,12 +92,14 @@ class SettingsReload:
             self.request()
 
     async def _read_until_done(self, takers: Sequence[Callable[[LiveSettings], None]]) -> None:
+        self._service.report_reloading()
         try:
             while self._is_requested:
                 self._is_requested = False
                 await self._read(takers)
         finally:
             self._is_reading = False
+            self._service.report_ready(SERVES)
 
     async def _read(self, takers: Sequence[Callable[[LiveSettings], None]]) -> None:
         if self._source.file is not None:
@@ -103,6 +111,8 @@ class SettingsReload:
                 _log.error("no setting is changed, for the settings cannot be read: %s", error)
             else:
                 self._note(changes, live)
+        set_levels(self._live.log_level, self._live.log_levels)  # those that 'columnar log-level' has set end
+        reopen_log()
         for take in takers:
             take(self._live)
 
@@ -113,7 +123,6 @@ class SettingsReload:
         if not changes.taken.keys() & _TLS:
             live = replace(live, tls_cert=self._live.tls_cert, tls_key=self._live.tls_key)
         self._live = live
-        set_level(live.log_level)
 
     async def _resolve(self) -> dict[str, Any]:
         """Return the settings as a start would have them now.  Raises Unreadable, ValueError."""
@@ -141,24 +150,26 @@ class SettingsReload:
 
 def _live_of(settings: Mapping[str, Any]) -> LiveSettings:
     return LiveSettings(
-        settings["log_level"],
+        settings["log"]["level"],
         settings["slow_request_ms"],
         tuple(settings["allow_origins"]),
         settings["tls_cert"],
         settings["tls_key"],
+        tuple(settings["log"]["levels"]),
     )
 
 
 def reload_of(
     source: SettingsSource | None,
     config: StandaloneConfig,
-    log_level: str,
+    log: LogSettings,
     node: NodeConfig | None,
+    service: ServiceNotifier = UNMANAGED,
 ) -> SettingsReload | None:
     """Return the reading of the settings of this process, or None if there is nothing to read again."""
-    if source is None or (source.file is None and not config.tls_cert):
+    if source is None or (source.file is None and not config.tls_cert and not log.file):
         return None
     live = LiveSettings(
-        log_level, config.slow_request_ms, config.allow_origins, config.tls_cert, config.tls_key
+        log.level, config.slow_request_ms, config.allow_origins, config.tls_cert, config.tls_key, log.levels
     )  # fmt: skip
-    return SettingsReload(source, live, node.access.password if node is not None else "")
+    return SettingsReload(source, live, node.access.password if node is not None else "", service)

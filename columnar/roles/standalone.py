@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from columnar.config import StandaloneConfig
+from columnar.model.system_tables import SYSTEM_TABLES
 from columnar.roles.leading import Leading
 from columnar.roles.ports import ServerPorts, read_tls, take_settings
 from columnar.roles.serving import Serving
@@ -22,11 +23,10 @@ from columnar.runtime.stop_limit import THREADS_S, StopLimit
 from columnar.storage.data_folder import DataFolder
 from columnar.storage.process_stores import ProcessStores
 from columnar.storage.rocks import RocksEngine
-from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.webui.status import Sources
 
 if TYPE_CHECKING:
-    from columnar.model.node_messages import LiveSettings
+    from columnar.model.node_messages import JudgeVisitor, LiveSettings, Verdict
     from columnar.wire.tls_protocol import Tls
 
 
@@ -61,7 +61,7 @@ class Standalone:
             self.serving = Serving(self.config, self.stores, epoch)
             self.serving.server.openings.ownership_at = self.stores.ownership
             undo.push_async_callback(self._close_regions)
-            self.leading.lead(self.serving.owner, self.config.trigger_modules)
+            self.leading.lead(self.serving.owner, self.config.trigger_modules, self.config.rights)
             self.serving.follow_master(self.leading, self.leading.region_changes)
             await self.leading.prepare()
             await self.leading.start(SYSTEM_TABLES)
@@ -79,7 +79,7 @@ class Standalone:
 
     async def stop(self) -> None:
         await self.serving.stop_triggers()
-        await self.ports.close_thrift2()
+        await self.ports.close_others()
         self.leading.stop_copies()
         await self.ports.close()
         await self.leading.stop_changes()
@@ -98,15 +98,28 @@ class Standalone:
         return self.ports.thrift2_port
 
     @property
+    def sqs_port(self) -> int | None:
+        return self.ports.protocol_ports.sqs_port
+
+    @property
+    def kafka_port(self) -> int | None:
+        return self.ports.protocol_ports.kafka_port
+
+    @property
     def tls(self) -> Tls | None:
         return self.ports.tls
 
     def take_settings(self, live: LiveSettings) -> None:
         """Take the settings that change while the store serves, and read the certificate again."""
         take_settings(self.ports, live)
+        self.serving.trigger_manager.dispatcher.sender.send_levels()
 
     def begin_stop(self) -> None:
         pass  # nothing is replaced meanwhile
+
+    async def judge_visitor(self, visitor: JudgeVisitor) -> Verdict:
+        """Decide whether a request for a page is answered, if rights are on."""
+        return await self.serving.judge_visitor(visitor)
 
     def pages(self, hot_modules: Callable[[], str] = str) -> Sources:
         """Return the sources of the status page and the metrics.  Call after ``start``.
@@ -120,7 +133,6 @@ class Standalone:
             data_folder=os.path.abspath(self.folder.path),
             triggers=serving.trigger_manager.trigger_statuses,
             flows=serving.trigger_manager.hub.flow_statuses,
-            slow=lambda: ports.slow_log.recent,
             hot_modules=hot_modules,
             cluster_source=lambda: ports.alone(serving.operations.descriptions),
         )

@@ -30,8 +30,17 @@ from columnar.settings.option_kinds import CommaList
 from columnar.settings.settings_file import COLUMNAR, Table
 from columnar.settings.user_folders import default_data_folder
 from columnar.shell.coordination_options import StoreSetting, with_access
-from columnar.shell.node_options import check_fence, check_memory, check_name, check_servers, check_zone
+from columnar.shell.log_options import with_log
+from columnar.shell.node_options import (
+    check_fence,
+    check_memory,
+    check_name,
+    check_servers,
+    check_zone,
+)
 from columnar.shell.numbers import Seconds
+from columnar.shell.protocol_options import check_without_users, with_protocols
+from columnar.shell.rights_options import with_rights
 
 F = TypeVar("F")
 option: Final = partial(click.option, cls=StoreSetting)
@@ -95,13 +104,6 @@ _OTHER_OPTIONS: Final = (
         "--trigger-modules", default="", type=CommaList(), metavar="M,M", help="Python modules that triggers may name."
     ),
     option(
-        "--log-level",
-        default="info",
-        show_default=True,
-        type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-        help="What is worth a line on stderr.",
-    ),
-    option(
         "--slow-ms",
         default=1_000,
         show_default=True,
@@ -146,7 +148,10 @@ NODE: Final[Table] = own_table("node", _node)
     metavar="N",
     help="Region servers, each a process with its share of the regions; 1: everything in one process.",
 )
+@with_rights
+@with_protocols
 @_with_options(_OTHER_OPTIONS)
+@with_log
 def standalone(
     data: str | None,
     host: str,
@@ -157,11 +162,13 @@ def standalone(
     tls_cert: str,
     tls_key: str,
     tls_client_ca: str,
+    rights: dict[str, Any],
+    protocols: dict[str, Any],
     allow_origins: tuple[str, ...],
     servers: int,
     memory_bytes: int,
     trigger_modules: tuple[str, ...],
-    log_level: str,
+    log: dict[str, Any],
     slow_ms: int,
 ) -> None:
     """Run the store: master, catalogue and region server in one process, or a master with N region servers.
@@ -192,12 +199,14 @@ def standalone(
         web_port=web_port,
         health_port=health_port,
         thrift2_port=thrift2_port,
+        protocols=protocols,
         tls=(tls_cert, tls_key, tls_client_ca),
+        rights=rights,
         allow_origins=allow_origins,
         memory={"size_bytes": memory_bytes},
         trigger_modules=trigger_modules,
         slow_ms=slow_ms,
-        log_level=log_level,
+        log=log,
     )
 
 
@@ -258,22 +267,20 @@ def standalone(
     is_flag=True,
     help="Start on a file system that probe-root refuses or has not passed: acknowledged writes may be lost.",
 )
+@with_rights
+@with_protocols
 @_with_options(_OTHER_OPTIONS)
+@with_log
 def node(
     data: str,
     coordination: str,
     access: dict[str, str],
     name: str | None,
     servers: int,
-    host: str,
-    port: int,
-    web_port: int,
-    health_port: int,
     thrift2_port: int,
     tls_cert: str,
     tls_key: str,
     tls_client_ca: str,
-    allow_origins: tuple[str, ...],
     peer_port: int,
     lease_s: float,
     never_leads: bool,
@@ -281,9 +288,7 @@ def node(
     zone: str,
     folder_unprobed: bool,
     memory_bytes: int,
-    trigger_modules: tuple[str, ...],
-    log_level: str,
-    slow_ms: int,
+    **same: Any,
 ) -> None:
     """Run a node of a cluster on many machines: region servers, their ports, and a candidate for the cluster's leader.
 
@@ -295,7 +300,7 @@ def node(
     """
     _become_the_store(
         {
-            "servers": check_servers(servers, never_leads, thrift2_port),
+            "servers": check_servers(servers, never_leads, {"thrift2_port": thrift2_port, **same["protocols"]}),
             "name": check_name(name),
             "coordination": coordination,
             "access": access,
@@ -307,17 +312,10 @@ def node(
             "probes_folder": not folder_unprobed,
         },
         data=os.path.abspath(data),
-        host=host,
-        port=port,
-        web_port=web_port,
-        health_port=health_port,
         thrift2_port=thrift2_port,
         tls=(tls_cert, tls_key, tls_client_ca),
-        allow_origins=allow_origins,
         memory={"size_bytes": memory_bytes},
-        trigger_modules=trigger_modules,
-        slow_ms=slow_ms,
-        log_level=log_level,
+        **same,
     )
 
 
@@ -352,7 +350,7 @@ def _become_the_store(
     allow_origins: tuple[str, ...],
     trigger_modules: tuple[str, ...],
     slow_ms: int,
-    log_level: str,
+    log: dict[str, Any],
     **settings: Any,
 ) -> NoReturn:
     """Replace this process by ``columnar.roles.store_process``, whose docstring has the reasons.
@@ -362,11 +360,15 @@ def _become_the_store(
     certificate, key, authority = tls
     if bool(certificate) != bool(key) or (authority and not certificate):
         raise click.UsageError("TLS needs --tls-cert and --tls-key, both; --tls-client-ca may come with them")
+    if settings["rights"]["is_on"]:
+        check_without_users(settings["protocols"])
     settings["tls_cert"], settings["tls_key"], settings["tls_client_ca"] = map(_absolute, tls)
     settings["allow_origins"] = _checked_origins(allow_origins)
     settings["trigger_modules"] = trigger_modules
-    settings["slow_request_ms"], settings["log_level"] = slow_ms, log_level.upper()
+    settings["slow_request_ms"], settings["log"] = slow_ms, log
     if node is not None:
+        if settings["rights"]["socket"] and not node["servers"]:
+            raise click.UsageError("--socket is for clients, and a node without servers has none; leave it out")
         settings["node"] = node
     ctx = click.get_current_context()
     settings["source"] = _source_of(ctx)

@@ -31,14 +31,18 @@ HOT: Final = (
     "columnar.coordination.lease_page",
     "columnar.flows.applier",
     "columnar.flows.at_hand",
+    "columnar.flows.delivery_cursor",
     "columnar.flows.delivery_state",
     "columnar.flows.effects",
     "columnar.flows.fair_share",
     "columnar.flows.figures",
+    "columnar.flows.rolling_rate",
     "columnar.flows.follower",
     "columnar.flows.follower_name",
     "columnar.flows.followers",
+    "columnar.flows.governed_follower",
     "columnar.flows.governor",
+    "columnar.flows.outbox",
     "columnar.flows.scheduled_trigger",
     "columnar.flows.write_line",
     "columnar.model.cell",
@@ -69,6 +73,7 @@ HOT: Final = (
     "columnar.regions.write.drafting",
     "columnar.regions.read.family_view",
     "columnar.regions.read.found_rows",
+    "columnar.regions.write.group_writes",
     "columnar.regions.write.guards",
     "columnar.regions.write.images",
     "columnar.regions.log.log_counts",
@@ -95,6 +100,7 @@ HOT: Final = (
     "columnar.cluster.peer_server",
     "columnar.cluster.request_forwarder",
     "columnar.cluster.routes",
+    "columnar.rights.rights_check",
     "columnar.storage.capture",
     "columnar.storage.commit",
     "columnar.storage.shared_rounds",
@@ -104,9 +110,13 @@ HOT: Final = (
     "columnar.storage.rocks_store",
     "columnar.storage.server_log",
     "columnar.storage.stored_cells",
+    "columnar.streams.change_filter",
+    "columnar.streams.consolidation",
+    "columnar.streams.region_reader",
     "columnar.thrift.reads",
     "columnar.thrift.translate",
     "columnar.thrift.writes",
+    "columnar.topics.feed_follower",
     "columnar.triggers.call_effects",
     "columnar.triggers.call_sender",
     "columnar.triggers.contribution_buffer",
@@ -117,6 +127,7 @@ HOT: Final = (
     "columnar.triggers.frames",
     "columnar.triggers.instructions",
     "columnar.triggers.intake",
+    "columnar.triggers.message_consumer",
     "columnar.triggers.pool_state",
     "columnar.triggers.retry_state",
     "columnar.triggers.slices",
@@ -138,7 +149,12 @@ HOT: Final = (
     "columnar.wire.codec_structs",
     "columnar.wire.connection",
     "columnar.wire.connection_buffers",
+    "columnar.wire.connection_table",
     "columnar.wire.framing",
+    "columnar.wire.http.incoming_request",
+    "columnar.wire.http.request_parser",
+    "columnar.wire.http_transport",
+    "columnar.wire.local_calls",
     "columnar.wire.sent_puts",
     "columnar.wire.raw_calls",
     "columnar.wire.server",
@@ -250,5 +266,11 @@ def install() -> None:
     elif not are_fresh():
         state = "interpreted (their sources changed since they were compiled: make compile)"
     else:
-        sys.meta_path.insert(0, _Finder(_find_compiled_modules(compiled_folder())))
-        state = "compiled"
+        found = _find_compiled_modules(compiled_folder())
+        missing = [name for name in HOT if name not in found]
+        if missing:
+            how = "make compile" if is_checkout() else "install the wheel again"
+            state = f"interpreted ({len(missing)} compiled modules are missing, {missing[0]} among them: {how})"
+        else:
+            sys.meta_path.insert(0, _Finder(found))
+            state = "compiled"

@@ -1,144 +1,128 @@
-"""Lines that a serving process writes to standard error and standard output, without waiting for their readers.
+"""The log of a process, and lines that it writes to standard error and standard output, without waiting for a reader.
 
-    line -> queue of LOG_QUEUE_BYTES -> thread -> the descriptor
+    record -> form (text, JSON, journal entry) -> bounded queue -> thread -> standard error, log file or journal
+                 \\-- a server's record, as text --> immediately also to its ``last_lines``, to explain its death
 
-    a server's line -> immediately also to its ``last_lines``, to explain a death of the server
-
-A reader that stalls (a pipe of journald or docker, ``Popen(stderr=PIPE)``) stalls only the thread.  If the queue has no
-room, lines are dropped and counted: the next written line begins with the number of lines dropped before it, and
-``dropped`` returns the total.
-
-Invariants:
-    L1. A caller waits for the descriptor only in ``flush``, and only for the time that the caller passes.
-    L2. Lines are written in the order in which they were queued, each whole or not at all.
-    L3. After a fork, the child writes its own lines and none of its parent's.
+``line_queue`` has the promises of a queue, ``log_settings`` the choices, ``log_file`` and ``journal`` the places.
+Lines that wait are written at the end of the process: at an orderly end, at an uncaught exception (which is a line of
+the log) and before each ``os._exit`` (``flush``).  The end waits while lines are taken, for END_S at most, and for
+STALLED_S while none is: a busy disk or processor takes them late, a pipe that nobody reads never.  ``kill -9`` loses
+them.
 """
 
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import os
-import select
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable
 from time import monotonic
+from types import TracebackType
 from typing import Any, Final
 
-from columnar.limits import LOG_LINE_BYTES, LOG_QUEUE_BYTES
+from columnar.runtime.journal import JournalEntry, JournalSocket, is_journal
 from columnar.runtime.last_lines import LastLines
+from columnar.runtime.line_queue import Descriptor, LineQueue
+from columnar.runtime.log_file import LogFile
+from columnar.runtime.log_format import Form, JsonLine, OneLine, Speaker
 from columnar.runtime.log_rate import ClientLineRate
+from columnar.runtime.log_settings import AUTO, JOURNAL, JSON, STDERR, TEXT, LogSettings, parse_changes, parse_levels
 from columnar.runtime.standard_streams import open_closed_streams
 
-STDOUT: Final = 1
-STDERR: Final = 2
-END_S: Final = 1.0  # how long an ending process waits for a reader of its last lines
-_CHUNK_BYTES: Final = 64 * 1024  # of one write
+_OUT: Final = 1
+_ERR: Final = 2
+_MAY_PASS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+END_S: Final = 10.0  # how long an ending process waits for its last lines
+STALLED_S: Final = 5.0  # of these, while none is taken
+LATE_S: Final = 1.0  # for lines that came after these
 _log = logging.getLogger("columnar")
 
 
-class LineQueue:
-    def __init__(
-        self,
-        descriptor: int,
-        bound_bytes: int = LOG_QUEUE_BYTES,
-        write: Callable[[int, bytes], int] = os.write,
-    ) -> None:
-        self._descriptor = descriptor
-        self._bound_bytes = bound_bytes
-        self._write = write
-        self.dropped = 0  # lines, since the start
-        self._begin()
+class _ProcessLog:
+    """The places of this process's lines besides standard error."""
 
-    def _begin(self) -> None:
-        """Set the state of an empty queue without a thread, at the start and after a fork."""
-        self._changed = threading.Condition()  # reentrant: a signal handler may log while its thread adds a line
-        self._lines: deque[bytes] = deque()
-        self._buffered_bytes = 0  # of the lines that wait or are being written
-        self._unsaid = 0  # lines dropped since the last accepted line
-        self._thread: threading.Thread | None = None
-        self._last: LastLines | None = None
+    def __init__(self) -> None:
+        self.last: LastLines | None = None
+        self.queued: QueuedLines | None = None  # once the log begins
+        self._levels_before: dict[str, int] = {}  # of the loggers that have a level of their own
 
-    def keep_last(self, last: LastLines) -> None:
-        """Add each line to ``last``, too, from now on, even lines that the queue drops."""
-        with self._changed:
-            self._last = last
+    def keep_last(self, last: LastLines | None) -> None:
+        self.last = last
 
-    def write_line(self, text: str) -> None:
-        """Queue one line, given without a line end."""
-        line = text.encode(errors="backslashreplace")
-        if len(line) > LOG_LINE_BYTES:
-            line = line[:LOG_LINE_BYTES] + b"... (%d bytes)" % len(line)
-        with self._changed:
-            if self._last is not None:
-                self._last.add_line(line)
-            if self._buffered_bytes and self._buffered_bytes + len(line) > self._bound_bytes:
-                self.dropped += 1
-                self._unsaid += 1
-                return
-            if self._unsaid:
-                line = b"(%d lines dropped: nobody read them) " % self._unsaid + line
-                self._unsaid = 0
-            line += b"\n"
-            self._lines.append(line)
-            self._buffered_bytes += len(line)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name=f"log {self._descriptor}", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+    def take_levels(self, levels: Iterable[str]) -> None:
+        """Set the levels of single loggers; a logger that had one and has none now gets its earlier level again."""
+        wanted = parse_levels(levels)
+        for name in self._levels_before.keys() - wanted.keys():
+            logging.getLogger(name).setLevel(self._levels_before.pop(name))
+        for name, level in wanted.items():
+            logger = logging.getLogger(name)
+            self._levels_before.setdefault(name, logger.level)
+            logger.setLevel(level)
 
-    def flush(self, within_s: float) -> bool:
-        """Wait until all lines are written.  Returns False if some are unwritten after ``within_s``."""
-        ends_s = monotonic() + within_s
-        with self._changed:
-            while self._buffered_bytes:
-                left_s = ends_s - monotonic()
-                if left_s <= 0:
-                    return False
-                self._changed.wait(left_s)
-        return True
+    def levels(self) -> dict[str, str]:
+        """Return the levels of the loggers that have one of their own."""
+        return {name: logging.getLevelName(logging.getLogger(name).level) for name in sorted(self._levels_before)}
 
-    def _serve(self) -> None:
-        while True:
-            with self._changed:
-                while not self._lines:
-                    self._changed.wait()
-                chunk = [self._lines.popleft()]
-                size = len(chunk[0])
-                while self._lines and size + len(self._lines[0]) <= _CHUNK_BYTES:
-                    chunk.append(self._lines.popleft())
-                    size += len(chunk[-1])
-            is_written = self._written(b"".join(chunk))
-            with self._changed:
-                if not is_written:
-                    self.dropped += len(chunk)
-                self._buffered_bytes -= size
-                self._changed.notify_all()
-
-    def _written(self, data: bytes) -> bool:
-        """Write the data.  Returns False if the descriptor is unusable, as a pipe whose reader has ended."""
-        while data:
-            try:
-                data = data[self._write(self._descriptor, data) :]
-            except BlockingIOError:  # a process that shares the pipe made it non-blocking
-                select.select([], [self._descriptor], [], 1.0)
-            except OSError:
-                return False
-        return True
-
-    def begin_again(self) -> None:
-        """Reset the queue in a child of a fork: the thread, and perhaps the lock's holder, exist only in the parent."""
-        self.dropped = 0
-        self._begin()
+    def begin_queue(self, queued: QueuedLines) -> None:
+        self.queued = queued
 
 
-_queues: Final = {number: LineQueue(number) for number in (STDOUT, STDERR)}
+_process: Final = _ProcessLog()
+
+
+class QueuedLines(logging.Handler):
+    """The log handler: it adds each record to a queue, in the form of the queue's sink."""
+
+    def __init__(self, queue: LineQueue, form: Form, process: str = "", file: LogFile | None = None) -> None:
+        """``process`` is its name in the text of last lines; ``file`` the queue's sink if that is a file."""
+        super().__init__()
+        self.file = file
+        self.queue = queue
+        self._form = form
+        self._text = OneLine(process)
+        queue.name_dropped_by(self._dropped_line)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line, said = self._form.encode(record), record
+        except Exception as error:  # noqa: BLE001 - the caller continues; its mistake is a line of its own
+            said = _record(
+                "%s:%d: a log line cannot be written: %s: %s",
+                *(record.pathname, record.lineno, type(error).__name__, error),
+            )
+            line = self._form.encode(said)
+        if _process.last is not None:
+            _process.last.add_line(self._text.encode(said)[:-1])
+        self.queue.add_line(line)
+
+    def _dropped_line(self, count: int) -> bytes:
+        text = "%d log lines were dropped before this one: nobody read them, or they could not be written"
+        return self._form.encode(_record(text, count))
+
+    def flush(self) -> None:
+        """Wait for the lines; called by ``logging.shutdown``, after this module's ``flush``."""
+        self.queue.flush(LATE_S)
+
+
+def _record(text: str, *values: Any) -> logging.LogRecord:
+    return logging.LogRecord("columnar.log", logging.WARNING, __file__, 0, text, values, None)
+
+
+_out: Final = LineQueue(Descriptor(_OUT))
+_err: Final = LineQueue(Descriptor(_ERR))
+
+
+def _queues() -> list[LineQueue]:
+    queued = _process.queued
+    return [_out, _err] if queued is None or queued.queue is _err else [_out, _err, queued.queue]
 
 
 def _begin_again() -> None:
-    for queue in _queues.values():
+    _process.keep_last(None)
+    for queue in _queues():
         queue.begin_again()
 
 
@@ -148,20 +132,20 @@ if hasattr(os, "register_at_fork"):
 
 def dropped() -> int:
     """Return the number of this process's lines that were dropped."""
-    return sum(queue.dropped for queue in _queues.values())
+    return sum(queue.dropped for queue in _queues())
 
 
 def keep_last_lines(last: LastLines) -> None:
-    """Keep the last lines of standard error, and the dump of a crash, in ``last``; not in children after a fork."""
+    """Keep the last lines of the log, and the dump of a crash, in ``last``; not in children after a fork."""
     last.dump_crashes()
-    _queues[STDERR].keep_last(last)
+    _process.keep_last(last)
 
 
 def flush(within_s: float = END_S) -> None:
     """Wait until the last lines are written; call before the process ends."""
     ends_s = monotonic() + within_s
-    for queue in _queues.values():
-        queue.flush(max(0.0, ends_s - monotonic()))
+    for queue in _queues():
+        queue.flush(max(0.0, ends_s - monotonic()), STALLED_S)
 
 
 atexit.register(flush)
@@ -170,61 +154,105 @@ atexit.register(flush)
 def say(text: str) -> None:
     """Write lines to standard output, such as the ready line for which scripts wait."""
     for line in text.splitlines():
-        _queues[STDOUT].write_line(line)
+        _out.write_line(line)
 
 
 def complain(text: str) -> None:
-    """Write lines to standard error for a person, not for the log, and wait for them, because the process then ends."""
+    """Write lines to standard error for a person and wait for them, because the process then ends.
+
+    A log file gets them, too, because its reader may have no other place to look.
+    """
     for line in text.splitlines():
-        _queues[STDERR].write_line(line)
+        _err.write_line(line)
+        if _process.queued is not None and _process.queued.file is not None:
+            _log.error("%s", line)
     flush()
 
 
-class OneLine(logging.Formatter):
-    """Formats a record as one line: time, level, logger and message, including a traceback."""
-
-    def __init__(self, process: str = "") -> None:
-        """Pass the name of the process if several processes write to the same standard error."""
-        super().__init__(f"%(asctime)s %(levelname)s {process and process + ' '}%(name)s: %(message)s")
-
-    def format(self, record: logging.LogRecord) -> str:
-        return " | ".join(line for line in super().format(record).splitlines() if line)
+def log_to_stderr(level: str) -> None:
+    """Log to standard error as text, including uncaught exceptions and warnings."""
+    begin_log(LogSettings(level, place=STDERR))
 
 
-class QueuedLines(logging.Handler):
-    """The log handler that writes to the queue."""
+def begin_log(settings: LogSettings, speaker: Speaker | None = None, process: str = "") -> None:
+    """Log as the settings say, including uncaught exceptions and warnings.  Raises OSError if no file can be made.
 
-    def __init__(self, queue: LineQueue) -> None:
-        super().__init__()
-        self._queue = queue
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            line = self.format(record)
-        except Exception as error:  # noqa: BLE001 - the caller continues; its mistake is a line of its own
-            line = f"{record.pathname}:{record.lineno}: a log line cannot be written: {type(error).__name__}: {error}"
-        self._queue.write_line(line)
-
-    def flush(self) -> None:
-        """Wait for the lines; called by ``logging.shutdown``."""
-        self._queue.flush(END_S)
-
-
-def log_to_stderr(level: str, process: str = "") -> None:
-    """Log to standard error, including uncaught exceptions of threads and warnings."""
+    ``process`` is the name of this process in lines of text, if several write to the same place.  A disk without room
+    is no error: it may have some later.
+    """
     open_closed_streams()
-    handler = QueuedLines(_queues[STDERR])
-    handler.setFormatter(OneLine(process))
+    handler = _handler(settings, speaker if speaker is not None else Speaker(), process)
+    _process.begin_queue(handler)
     handler.addFilter(ClientLineRate())
-    logging.basicConfig(level=level, handlers=[handler])
+    logging.basicConfig(level=settings.level, handlers=[handler])
+    _process.take_levels(settings.levels)
     logging.captureWarnings(True)
-    threading.excepthook = _thread_ended
-    sys.unraisablehook = _unraisable
+    for module, name, hook in _HOOKS:
+        setattr(module, name, hook)
+
+
+def place_of(settings: LogSettings) -> str:
+    """Return STDERR or JOURNAL for settings without a file."""
+    if settings.place != AUTO:
+        return settings.place
+    return JOURNAL if settings.form == TEXT and is_journal(_ERR, os.environ) else STDERR
+
+
+def _handler(settings: LogSettings, speaker: Speaker, process: str) -> QueuedLines:
+    form: Form = JsonLine(speaker) if settings.form == JSON else OneLine(process)
+    if settings.file:
+        file = LogFile(settings.file, settings.file_bytes, settings.file_count, _err.write_line)
+        try:
+            file.open()
+        except OSError as error:
+            if error.errno not in _MAY_PASS:
+                raise
+        return QueuedLines(LineQueue(file), form, process, file)
+    if place_of(settings) == JOURNAL:
+        return QueuedLines(LineQueue(JournalSocket()), JournalEntry(speaker), process)
+    return QueuedLines(_err, form, process)
+
+
+def reopen_log() -> None:
+    """Open the log file anew, if there is one, because it may have been renamed."""
+    queued = _process.queued
+    if queued is not None and queued.file is not None:
+        queued.queue.add_line(b"")  # the write of no line compares the file with its name
 
 
 def set_level(level: str) -> None:
     """Log lines of ``level`` and above from now on."""
     logging.getLogger().setLevel(level)
+
+
+def set_levels(level: str, levels: Iterable[str]) -> None:
+    """Log lines of ``level`` and above from now on, and those of single loggers by ``levels``.  Raises ValueError."""
+    _process.take_levels(())  # first: one of the root, set while the process ran, would come back over ``level``
+    set_level(level)
+    _process.take_levels(levels)
+
+
+def levels_of_loggers() -> dict[str, str]:
+    """Return the levels of the loggers of this process that have one of their own."""
+    return _process.levels()
+
+
+def change_levels(changes: Iterable[str]) -> str:
+    """Change levels of single loggers until the next ``set_levels``; return those in force, as ``changes`` has them.
+
+    Raises ValueError, and then changes none.
+    """
+    _process.take_levels([f"{name}={level}" for name, level in parse_changes(changes, _process.levels()).items()])
+    own = {"root": logging.getLevelName(logging.getLogger().level), **_process.levels()}
+    return " ".join(f"{name}={level.lower()}" for name, level in own.items())
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Log what ends the process; the interpreter then runs ``flush``."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, traceback)
+    else:
+        _log.critical("the process ends by an error that nobody caught", exc_info=(kind, error, traceback))
 
 
 def _thread_ended(ended: threading.ExceptHookArgs) -> None:
@@ -239,3 +267,10 @@ def _unraisable(found: Any) -> None:
 
 def _info(found: Any) -> Any:
     return (found.exc_type, found.exc_value, found.exc_traceback)
+
+
+_HOOKS: Final = (
+    (sys, "excepthook", _uncaught),
+    (sys, "unraisablehook", _unraisable),
+    (threading, "excepthook", _thread_ended),
+)

@@ -21,8 +21,9 @@ from columnar.checking.store_check import (
 from columnar.client import ClientTls, ClusterAdmin, Connection
 from columnar.client.store_options import DEFAULT_STORE, client_settings
 from columnar.client.tls_options import tls_options
+from columnar.client.user_options import ClientUser, user_options
 from columnar.errors import ColumnarError, DamagedData
-from columnar.shell.connecting import Misused, Refused, report_errors
+from columnar.shell.connecting import Misused, Refused, report_errors, secrets_of
 from columnar.shell.progress import progress_bar
 from columnar.shell.shell_output import Output
 from columnar.shell.text import bytes_text
@@ -47,8 +48,9 @@ FOUND = 1  # exit status: there are errors
     help="Running store to check; on this machine. Also from the environment's COLUMNAR_STORE.",
 )  # fmt: skip
 @tls_options
+@user_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) -> None:
+def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None, user: ClientUser | None) -> None:
     """Read everything and say what is wrong: checksums, keys, values, logs, catalogue, folders, snapshots.
 
     A running store is checked by copies of all its regions, taken while it serves. Changes nothing. Exit status: 0
@@ -66,7 +68,7 @@ def check(data: str | None, store: str, as_json: bool, tls: ClientTls | None) ->
             if found.catalogue is not None:
                 say_server_logs(report, data, found.catalogue)
     else:
-        report = _checked_online(store, tls)
+        report = _checked_online(store, tls, user)
     _print_report(output, report)
     if report.errors:
         raise SystemExit(FOUND)
@@ -193,9 +195,9 @@ def _checked(data: str, regions: str, names: list[str], *, has_all_folders: bool
     return found, report
 
 
-def _checked_online(store: str, tls: ClientTls | None) -> Report:
+def _checked_online(store: str, tls: ClientTls | None, user: ClientUser | None) -> Report:
     with report_errors(store):
-        connection = Connection.at(store, timeout=round(LONGEST_S * 1_000), tls=tls)
+        connection = Connection.at(store, timeout=round(LONGEST_S * 1_000), tls=tls, **secrets_of(user))
         try:
             with connection.snapshots.staged("empty") as look:
                 data = _data_of(look.path)

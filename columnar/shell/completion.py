@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 if TYPE_CHECKING:
     from columnar.client import ClientTls
+    from columnar.client.user_options import ClientUser
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -79,7 +80,7 @@ def names_in_store(ctx: click.Context, kind: str) -> list[str]:
     if kind == "family" and not table:
         return []
     of = table if kind in ("family", "region") else ""
-    return names.of(str(store), _tls_of(ctx.params), kind, of)
+    return names.of(str(store), _tls_of(ctx.params), kind, of, user=_user_of(ctx.params, str(store)))
 
 
 def _table_of(ctx: click.Context) -> str:
@@ -102,6 +103,18 @@ def _tls_of(given: dict[str, Any]) -> ClientTls | None:
     files = tuple(given.get(name) or os.environ.get(f"COLUMNAR_{name.upper()}", "") for name in options)
     is_wanted = bool(given.get("wanted") or os.environ.get("COLUMNAR_TLS") or any(files))
     return ClientTls(*files) if is_wanted else None
+
+
+def _user_of(given: dict[str, Any], store: str) -> ClientUser | None:
+    """Return the user of the options, or else of the environment."""
+    from columnar.client.addresses import UNIX
+    from columnar.client.user_options import ClientUser
+
+    password, token = (str(given.get(name) or "") for name in ("password_file", "token_file"))
+    if not (password or token):
+        password, token = (os.environ.get(f"COLUMNAR_{name}_FILE", "") for name in ("PASSWORD", "TOKEN"))
+    name = str(given.get("user_name") or os.environ.get("COLUMNAR_USER", ""))
+    return ClientUser(name, password, token, store.startswith(UNIX)) if name else None
 
 
 table_argument = click.argument("table", shell_complete=completing("table"))

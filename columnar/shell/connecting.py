@@ -19,13 +19,15 @@ from thriftpy2.thrift import TApplicationException, TException
 from thriftpy2.transport import TTransportException
 
 from columnar.client import ClientTls, Connection
-from columnar.client.addresses import addresses_of
+from columnar.client.addresses import UNIX, addresses_of
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar, hbase_class
 from columnar.client.store_options import client_settings, store_option
-from columnar.client.store_socket import NoAnswer
+from columnar.client.store_socket import NoAnswer, NotSignedIn
 from columnar.client.tls_options import tls_options
+from columnar.client.user_options import ClientUser, user_options
 from columnar.errors import CallerError, HostError
 from columnar.runtime.file_errors import is_of_file, said_of
+from columnar.security.scram import WRONG
 from columnar.shell.meaning import family_meant, table_meant
 from columnar.shell.session import Opened, Session, in_script, session_of
 from columnar.shell.shell_output import Output
@@ -40,6 +42,7 @@ _NEXT_STEP: Final = {  # by HBase's exception class
     "TableNotEnabledException": "'columnar enable TABLE' opens it again",
     "NoSuchColumnFamilyException": "'columnar tables' shows its families",
     "NamespaceNotFoundException": "'columnar namespace list' shows those there are",
+    "AccessDeniedException": "'columnar whoami' says as whom the store knows you; --user NAME signs in as another user",
     "RegionTooBusyException": "try again; 'columnar trigger list' shows what is behind",
 }
 
@@ -71,6 +74,7 @@ class Server:
     output: Output
     address: str
     tls: ssl.SSLContext | None = None
+    user: ClientUser | None = None
     unix_socket: str = ""  # the private one of a supervisor, in the place of a port
 
     def patient(self, seconds: float) -> Connection:
@@ -78,23 +82,24 @@ class Server:
         timeout_ms = round((seconds + ANSWER_TIMEOUT_S) * 1_000)
         if self.unix_socket:
             return Connection(unix_socket=self.unix_socket, timeout=timeout_ms)
-        return Connection.at(self.address, timeout=timeout_ms, tls=self.tls)
+        return Connection.at(self.address, timeout=timeout_ms, tls=self.tls, **secrets_of(self.user))
 
 
 def with_server(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--store``, the options of TLS and ``--json``; the command gets a ``Server`` as its first argument."""
+    """Add ``--store``, the options of TLS and sign-in, and ``--json``; the command gets a ``Server`` first."""
 
     @client_settings
     @store_option
     @tls_options
+    @user_options
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
-    def connected(store: str, as_json: bool, tls: ClientTls | None, **arguments: Any) -> Any:
+    def connected(store: str, as_json: bool, tls: ClientTls | None, user: ClientUser | None, **arguments: Any) -> Any:
         session = session_of(click.get_current_context())
         output = output_of(as_json)
-        with report_errors(store), _connection_to(session, store, tls) as (connection, context):
+        with report_errors(store), _connection_to(session, store, tls, user) as (connection, context):
             try:
-                return command(Server(connection, output, store, context), **arguments)
+                return command(Server(connection, output, store, context, user), **arguments)
             except IOError as error:
                 hint = _meant(connection, hbase_class(error), arguments)
                 raise Refused(_refusal(error, hint)) from None
@@ -109,21 +114,46 @@ def output_of(as_json: bool) -> Output:
 
 
 @contextmanager
-def _connection_to(session: Session | None, store: str, tls: ClientTls | None) -> Iterator[Opened]:
+def _connection_to(
+    session: Session | None, store: str, tls: ClientTls | None, user: ClientUser | None
+) -> Iterator[Opened]:
     """Yield the connection that a shell keeps, or a new one for this command."""
     if session is not None:
-        with session.connection.lent(store, tls) as opened:
+        with session.connection.lent(store, tls, user) as opened:
             yield opened
         return
-    opened = connect(store, tls)
+    opened = connect(store, tls, user)
     try:
         yield opened
     finally:
         opened[0].close()
 
 
-def connect(store: str, tls: ClientTls | None) -> Opened:
+def connect(store: str, tls: ClientTls | None, user: ClientUser | None = None) -> Opened:
     context = tls.context() if tls is not None else None
+    secrets = secrets_of(user)
+    try:
+        if store.startswith(UNIX):
+            return Connection.at(store, timeout=ANSWER_TIMEOUT_S * 1_000, **secrets), None
+        connection = Connection.at(
+            store, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context, autoconnect=False, **secrets
+        )  # fails if the network could read a token
+        _check_port(store, context)
+        connection.open()
+        return connection, context
+    except NotSignedIn:
+        if user is not None:
+            user.forget_typed()
+        raise
+
+
+def secrets_of(user: ClientUser | None) -> dict[str, Any]:
+    """Return the arguments of ``Connection`` that sign the user in; none for nobody."""
+    return user.secrets() if user is not None else {}
+
+
+def _check_port(store: str, context: ssl.SSLContext | None) -> None:
+    """Raise Unreachable if the first address that answers has a wrong port, or OSError if the only one does not."""
     addresses = addresses_of(store)
     # The client has one timeout for connecting and for answers, and answers may take long (a filtered
     # scan): a silent host and a wrong port are found out with a connection of its own.
@@ -139,7 +169,6 @@ def connect(store: str, tls: ClientTls | None) -> Opened:
         if wrong:
             raise Unreachable(f"cannot talk to {address}: {wrong}; look at --store")
         break
-    return Connection.at(store, timeout=ANSWER_TIMEOUT_S * 1_000, tls=context), context
 
 
 def require_confirmation(question: str, yes: bool) -> None:
@@ -170,6 +199,8 @@ def report_errors(store: str, step: str = _START) -> Iterator[None]:
         raise Refused(_refusal(error)) from None
     except NotColumnar as error:
         raise Refused(error.args[0]) from None
+    except NotSignedIn as error:
+        raise Refused(_not_signed_in(error)) from None
     except (TTransportException, OSError, EOFError) as error:
         if isinstance(error, BrokenPipeError):
             raise  # our own output: click ends quietly
@@ -187,6 +218,15 @@ def report_errors(store: str, step: str = _START) -> Iterator[None]:
         raise Refused(f"{store} failed: {error.message}; {step}") from None
     except (TException, ProtocolError) as error:
         raise Unreachable(f"{store} does not speak HBase's Thrift API: {error}; look at --store") from None
+
+
+def _not_signed_in(error: NotSignedIn) -> str:
+    if error.message.endswith(WRONG):
+        return (
+            f"{error.message}; look at --user and the file, or have an administrator set a password with "
+            "'columnar user password NAME'"
+        )
+    return error.message
 
 
 def _silence(store: str, error: Exception, step: str) -> str:
@@ -236,4 +276,6 @@ def _refusal(error: Any, hint: str | None = None) -> str:
     text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     line = text.strip().split("\n")[0]  # HBase sends its stack trace after it
     step = hint or _NEXT_STEP.get(hbase_class(error))
-    return f"{line.removesuffix('.')}; {step}" if step else line
+    if step is None or step.replace("'", "") in line.replace("'", ""):  # the server said it for all clients
+        return line
+    return f"{line.removesuffix('.')}; {step}"

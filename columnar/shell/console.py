@@ -18,10 +18,11 @@ import click
 from columnar.client import ClientTls
 from columnar.client.store_options import client_settings, store_option
 from columnar.client.tls_options import tls_options
+from columnar.client.user_options import ClientUser, user_options
 from columnar.errors import IllegalArgument
 from columnar.limits import SHELL_STATEMENT_CHARACTERS
 from columnar.settings.configured import FILE
-from columnar.shell.connecting import Misused, Refused, connect, report_errors
+from columnar.shell.connecting import Misused, Refused, connect, report_errors, secrets_of
 from columnar.shell.lines import Statement, Statements
 from columnar.shell.running import Commands, Failed, Interrupted, as_typed_in_shell
 from columnar.shell.session import KeptConnection, Session, exported
@@ -36,9 +37,16 @@ from columnar.version import VERSION
 @client_settings
 @store_option
 @tls_options
+@user_options
 @click.pass_context
 def shell(
-    ctx: click.Context, file: str | None, text: str | None, keep_going: bool, store: str, tls: ClientTls | None
+    ctx: click.Context,
+    file: str | None,
+    text: str | None,
+    keep_going: bool,
+    store: str,
+    tls: ClientTls | None,
+    user: ClientUser | None,
 ) -> None:
     """Type commands at a prompt, or run a script of them.
 
@@ -66,23 +74,27 @@ def shell(
     session = Session(kept, StoreNames(time.monotonic), pages=is_prompt, is_script=not is_prompt)
     commands = Commands(root, session)
     try:
-        with exported(store, tls, ctx.meta.get(FILE)):
+        with exported(store, tls, user, ctx.meta.get(FILE)):
             if is_prompt:
                 from columnar.shell.prompt import converse  # the library for it is loaded by nothing else
 
-                _greet(kept, store, tls)
+                _greet(kept, store, tls, user)
                 converse(commands, session, root)
                 return
+            if file is None and text is None:
+                _tolerate(sys.stdin)
+            with report_errors(store):
+                secrets_of(user)  # before the script is read, which may be standard input too
             status = _run_script(file, text, commands, keep_going)
     finally:
         kept.close()
     ctx.exit(status)
 
 
-def _greet(kept: KeptConnection, store: str, tls: ClientTls | None) -> None:
+def _greet(kept: KeptConnection, store: str, tls: ClientTls | None, user: ClientUser | None) -> None:
     click.echo(f"Columnar {VERSION} at {store}. 'help' lists the commands, Tab completes, Ctrl-D leaves.")
     try:
-        with report_errors(store), kept.lent(store, tls):
+        with report_errors(store), kept.lent(store, tls, user):
             return
     except Refused as error:
         click.echo(click.style(as_typed_in_shell(error.message), fg="red"), err=True)
@@ -92,7 +104,7 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
     if text is not None:
         return Script("-c", commands, keep_going=keep_going).run(io.StringIO(text))
     if file is None:
-        return Script("<stdin>", commands, keep_going=keep_going).run(_tolerant(sys.stdin))
+        return Script("<stdin>", commands, keep_going=keep_going).run(sys.stdin)
     try:
         source = open(file, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - errors of its opening alone count
     except OSError as error:
@@ -101,11 +113,10 @@ def _run_script(file: str | None, text: str | None, commands: Commands, keep_goi
         return Script(file, commands, keep_going=keep_going).run(source)
 
 
-def _tolerant(source: TextIO) -> TextIO:
-    """Return the stream with bytes that are not text kept as they are, as in arguments."""
+def _tolerate(source: TextIO) -> None:
+    """Have the stream keep bytes that are not text as they are, as in arguments.  Call before the first read."""
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="surrogateescape")
-    return source
 
 
 FAILED: Final = 1

@@ -13,6 +13,7 @@ import click
 from columnar.client import ClientTls
 from columnar.client.store_options import client_settings, store_option
 from columnar.client.tls_options import tls_options
+from columnar.client.user_options import ClientUser, user_options
 from columnar.diagnosis.diagnosis import Subject, diagnose, gather
 from columnar.diagnosis.facts import Role
 from columnar.diagnosis.findings import Finding, Level, count_problems
@@ -27,8 +28,8 @@ _COLOURS: Final[dict[Level, str]] = {"ok": "green", "note": "cyan", "warning": "
 _NAME_WIDTH: Final = 18
 _OF_NODES: Final = "coordination"  # a setting of nodes alone
 _OF_START: Final = (
-    "host", "port", "web_port", "health_port", "thrift2_port", "servers", "trigger_modules", _OF_NODES,
-    "tls_cert", "tls_key", "tls_client_ca",
+    "host", "port", "web_port", "health_port", "thrift2_port", "sqs_port", "kafka_port", "servers", "trigger_modules",
+    _OF_NODES, "tls_cert", "tls_key", "tls_client_ca",
 )  # fmt: skip
 
 
@@ -39,11 +40,14 @@ def with_subject(command: Any) -> Any:
     @client_settings
     @store_option
     @tls_options
+    @user_options
     @click.option("--host", metavar="ADDRESS", help="As the store is to be started, as are the next options.")
     @click.option("--port", type=click.IntRange(1, 65535))
     @click.option("--web-port", type=click.IntRange(-1, 65535))
     @click.option("--health-port", type=click.IntRange(-1, 65535))
     @click.option("--thrift2-port", type=click.IntRange(-1, 65535))
+    @click.option("--sqs-port", type=click.IntRange(-1, 65535))
+    @click.option("--kafka-port", type=click.IntRange(-1, 65535))
     @click.option("--memory", "memory_bytes", default="", metavar="SIZE", callback=check_memory)
     @click.option("--servers", type=click.IntRange(0, 64), metavar="N")
     @click.option("--trigger-modules", metavar="M,M")
@@ -57,6 +61,7 @@ def with_subject(command: Any) -> Any:
         data: str | None,
         store: str,
         tls: ClientTls | None,
+        user: ClientUser | None,
         role: Role | None,
         before_start: bool = False,
         as_json: bool = False,
@@ -76,7 +81,7 @@ def with_subject(command: Any) -> Any:
         source = click.get_current_context().get_parameter_source("store")
         is_wanted = source is not click.core.ParameterSource.DEFAULT
         default_data = default_data_folder() if data is None else data
-        subject = Subject(data, default_data, store, is_wanted, tls, settings, role, before_start, refusal)
+        subject = Subject(data, default_data, store, is_wanted, tls, user, settings, role, before_start, refusal)
         return command(subject, output_of(as_json), **more)
 
     return named

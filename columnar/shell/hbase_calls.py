@@ -385,6 +385,22 @@ def alter_namespace(call: Call) -> list[str]:
     raise NotUnderstood("alter_namespace takes METHOD => 'set' with pairs, or METHOD => 'unset' with a NAME")
 
 
+# --- users -------------------------------------------------------------------------------------------
+
+
+def revoke(call: Call) -> list[str]:
+    """HBase's ``revoke`` names no rights: all rights at the scope are revoked."""
+    grantee, *scope = _plain(call, 1, 4)
+    return ["revoke", grantee, "RWXCA", *scope]
+
+
+def user_permission(call: Call) -> list[str]:
+    name = "".join(_plain(call, 0, 1))
+    if "*" in name.removesuffix(".*"):
+        raise Otherwise("permissions lists all grants, permissions TABLE those of a table; there is no pattern")
+    return ["permissions", *([name] if name not in ("", ".*") else [])]
+
+
 # --- lists -------------------------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from columnar.shell.hbase_calls import Otherwise
 from columnar.shell.hbase_grammar import Call, NotUnderstood, parse
 from columnar.shell.lines import Statement, quoted
 
-_USERS: Final = "certificates say who may connect, and all who may do everything: docs/security.md"
+_USERS: Final = "whoami says whether the store checks rights; docs/security.md has the rest"
 _REPLICATION: Final = "nothing is replicated; backup, export and snapshot keep copies"
 _BY_ITSELF: Final = "this goes on by itself, and nothing switches it"
 _GROUPS: Final = "there are no groups of servers; drain SERVER keeps a server empty, move REGION SERVER names one"
@@ -39,7 +39,7 @@ _SPACE: Final = "describe TABLE and status show sizes; there are no quotas of sp
 _TABLES: Final = "tables shows each table and whether it is enabled"
 
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    _USERS: ("whoami", "grant", "revoke", "user_permission", "list_security_capabilities"),
+    _USERS: ("list_security_capabilities",),
     _LABELS: ("add_labels", "list_labels", "set_auths", "get_auths", "clear_auths", "set_visibility"),
     _REPLICATION: (
         "add_peer",
@@ -249,6 +249,11 @@ VERBS: Final[Mapping[str, Verb]] = {
     "drop_namespace": Verb("namespace drop NAME", calls.words_with("namespace", "drop")),
     "list_namespace": Verb("namespace list", calls.words_with("namespace", "list", least=0, most=0)),
     "list_namespace_tables": Verb("namespace list NAME", calls.words_with("namespace", "list")),
+    # users
+    "whoami": Verb("whoami", calls.words_with("whoami", least=0, most=0)),
+    "grant": Verb("grant USER RIGHTS SCOPE", calls.words_with("grant", least=2, most=5)),
+    "revoke": Verb("revoke USER RIGHTS SCOPE", calls.revoke),
+    "user_permission": Verb("permissions TABLE", calls.user_permission),
     # regions
     "list_regions": Verb("regions TABLE", calls.words_with("regions")),
     "get_splits": Verb("regions TABLE", calls.words_with("regions")),

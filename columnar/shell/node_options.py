@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
+
+_CLIENTS_PORTS: Final = ("thrift2_port", "sqs_port", "kafka_port")
 
 
 def check_fence(_context: click.Context, _option: click.Parameter, command: str) -> str:
@@ -45,10 +49,12 @@ def check_zone(zone: str) -> str:
     return zone
 
 
-def check_servers(servers: int, never_leads: bool, thrift2_port: int) -> int:
+def check_servers(servers: int, never_leads: bool, settings: Mapping[str, Any]) -> int:
     """Refuse a node that would do nothing, and a port for clients that nobody would serve."""
     if servers == 0 and never_leads:
         raise click.UsageError("a node with --servers 0 and --never-leads would do nothing: leave one of them out")
-    if servers == 0 and thrift2_port >= 0:
-        raise click.UsageError("a node with --servers 0 serves no clients: leave --thrift2-port out")
+    for name in _CLIENTS_PORTS if servers == 0 else ():
+        if settings[name] >= 0:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"a node with --servers 0 serves no clients: leave {option} out")
     return servers

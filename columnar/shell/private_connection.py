@@ -32,7 +32,16 @@ from columnar.storage import run_file
 from columnar.storage.cluster_file import CLUSTER
 
 T = TypeVar("T")
-_OF_A_PORT: Final = ("store", "wanted", "tls_ca", "tls_client_cert", "tls_client_key")  # options that --data replaces
+_OF_A_PORT: Final = (
+    "store",
+    "wanted",
+    "tls_ca",
+    "tls_client_cert",
+    "tls_client_key",
+    "user_name",
+    "password_file",
+    "token_file",
+)  # options that --data replaces
 LONGEST_S: Final = 900.0  # a server is emptied, stopped, started, and its regions come home
 PING_S: Final = 10.0  # a loop that does not answer within it hangs: servers are killed for that after 3 to 10 s
 
@@ -188,7 +197,7 @@ def _by_store(command: Callable[..., Any], server: Server, **arguments: Any) -> 
     found = _own_run_file(server)
     connection = _connected(*found, LONGEST_S) if found is not None else server.patient(LONGEST_S)
     with closing(connection):
-        return command(Server(connection, server.output, server.address, server.tls), **arguments)
+        return command(Server(connection, server.output, server.address, server.tls, server.user), **arguments)
 
 
 def _own_run_file(server: Server) -> tuple[run_file.RunFile, str] | None:

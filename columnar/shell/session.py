@@ -28,10 +28,12 @@ import click
 
 from columnar.client import ClientTls, Connection
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, NotColumnar
+from columnar.client.user_options import ClientUser
 from columnar.errors import CallerError
 from columnar.shell.store_names import StoreNames
 
 Opened: TypeAlias = tuple[Connection, ssl.SSLContext | None]
+_Place: TypeAlias = tuple[str, ClientTls | None, ClientUser | None]
 # Answers of the store, or what a command found in them: after these the connection is between two calls.
 _BETWEEN_CALLS: Final[tuple[Any, ...]] = (
     IOError, IllegalArgument, AlreadyExists, NotColumnar, CallerError, click.ClickException,
@@ -39,35 +41,36 @@ _BETWEEN_CALLS: Final[tuple[Any, ...]] = (
 
 
 class KeptConnection:
-    def __init__(self, connect: Callable[[str, ClientTls | None], Opened]) -> None:
+    def __init__(self, connect: Callable[[str, ClientTls | None, ClientUser | None], Opened]) -> None:
         self._connect = connect
         self._idle_connection: Opened | None = None
-        self._where: tuple[str, ClientTls | None] | None = None  # of the kept connection
+        self._where: _Place | None = None  # of the kept connection
 
     @contextmanager
-    def lent(self, store: str, tls: ClientTls | None) -> Iterator[Opened]:
-        opened = self._taken(store, tls)
+    def lent(self, store: str, tls: ClientTls | None, user: ClientUser | None = None) -> Iterator[Opened]:
+        where = store, tls, user
+        opened = self._taken(where)
         try:
             yield opened
         except _BETWEEN_CALLS:
-            self._release(opened, store, tls)
+            self._release(opened, where)
             raise
         except BaseException:
             opened[0].close()
             raise
-        self._release(opened, store, tls)
+        self._release(opened, where)
 
-    def _taken(self, store: str, tls: ClientTls | None) -> Opened:
+    def _taken(self, where: _Place) -> Opened:
         idle, self._idle_connection = self._idle_connection, None
         if idle is not None:
-            if self._where == (store, tls) and not _has_ended(idle[0]):
+            if self._where == where and not _has_ended(idle[0]):
                 return idle
             idle[0].close()
-        return self._connect(store, tls)
+        return self._connect(*where)
 
-    def _release(self, opened: Opened, store: str, tls: ClientTls | None) -> None:
+    def _release(self, opened: Opened, where: _Place) -> None:
         self.close()
-        self._idle_connection, self._where = opened, (store, tls)
+        self._idle_connection, self._where = opened, where
 
     def close(self) -> None:
         idle, self._idle_connection = self._idle_connection, None
@@ -107,7 +110,9 @@ def in_script() -> bool:
 
 
 @contextmanager
-def exported(store: str, tls: ClientTls | None, settings: str | None = None) -> Iterator[None]:
+def exported(
+    store: str, tls: ClientTls | None, user: ClientUser | None = None, settings: str | None = None
+) -> Iterator[None]:
     """Put the options into the environment while the session lasts, and restore the environment afterwards.
 
     ``settings``: the file that the session's settings come from.
@@ -119,6 +124,9 @@ def exported(store: str, tls: ClientTls | None, settings: str | None = None) -> 
         "COLUMNAR_TLS_CA": tls.ca if tls is not None else "",
         "COLUMNAR_TLS_CLIENT_CERT": tls.cert if tls is not None else "",
         "COLUMNAR_TLS_CLIENT_KEY": tls.key if tls is not None else "",
+        "COLUMNAR_USER": user.name if user is not None else "",
+        "COLUMNAR_PASSWORD_FILE": user.password_file if user is not None else "",
+        "COLUMNAR_TOKEN_FILE": user.token_file if user is not None else "",
     }
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update({name: text for name, text in wanted.items() if text})

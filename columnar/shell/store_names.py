@@ -14,6 +14,7 @@ from thriftpy2.protocol.cybin import ProtocolError
 from thriftpy2.thrift import TException
 
 from columnar.client import ClientTls, ClusterAdmin, Connection
+from columnar.client.user_options import ClientUser
 from columnar.errors import ColumnarError
 from columnar.limits import COMPLETED_NAMES
 from columnar.shell.text import readable, typed
@@ -80,22 +81,29 @@ class StoreNames:
         self._clock = clock  # seconds, monotonic
         self._known: dict[tuple[str, str, str], tuple[float, list[str]]] = {}
 
-    def of(self, store: str, tls: ClientTls | None, kind: str, of: str = "") -> list[str]:
+    def of(
+        self, store: str, tls: ClientTls | None, kind: str, of: str = "", *, user: ClientUser | None = None
+    ) -> list[str]:
         """Return the names, sorted and as they are typed; no names if the store does not answer in time."""
         now, key = self._clock(), (store, kind, of)
         self._known = {one: known for one, known in self._known.items() if now - known[0] < REMEMBERED_S}
         if key not in self._known:
-            self._known[key] = now, self._request_names(store, tls, kind, of)
+            self._known[key] = now, self._request_names(store, tls, kind, of, user)
         return self._known[key][1]
 
     def forget(self) -> None:
         """Forget all names, after a command that may have changed them."""
         self._known = {}
 
-    def _request_names(self, store: str, tls: ClientTls | None, kind: str, of: str) -> list[str]:
+    def _request_names(
+        self, store: str, tls: ClientTls | None, kind: str, of: str, user: ClientUser | None
+    ) -> list[str]:
         until = self._clock() + ANSWER_S
+        if user is not None and not user.is_at_hand:
+            return []  # nobody types a password between two letters of a name
         try:
-            connection = Connection.at(store, timeout=round(ANSWER_S * 1_000), tls=tls)
+            secrets = user.secrets() if user is not None else {}
+            connection = Connection.at(store, timeout=round(ANSWER_S * 1_000), tls=tls, **secrets)
             try:
                 found = KINDS[kind](_Asking(connection, of, lambda: self._clock() < until))
                 names = {one if isinstance(one, str) else readable(one) for one in found}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from columnar.client.errors import NotColumnar
+from columnar.client.errors import IOError, NotColumnar, hbase_class
 from columnar.errors import IllegalArgument
 from columnar.model.attributes import with_attributes
 from columnar.model.key_parts import after_prefix
@@ -22,14 +23,17 @@ from columnar.shell.text import attribute_of, bytes_text, family_of, readable, t
 from columnar.version import UNKNOWN
 
 LONG_ANSWER_S: Final = 3_600.0  # of deletes of a large range
-_TABLE_ATTRIBUTES: Final = "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE"
+_TABLE_ATTRIBUTES: Final = (
+    "DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, CHANGE_LOG_IMAGES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE, "
+    "ROW_GROUP"
+)
 
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="The system's own tables too.")
 @with_server
 def tables(server: Server, everything: bool) -> None:
-    """List the tables: families, state, regions, size.
+    """List the tables that you may see: families, state, regions, size.
 
     \b
       columnar tables
@@ -45,7 +49,7 @@ def tables(server: Server, everything: bool) -> None:
         ("Table", "Families", "State", "Regions", "Size"),
         lambda one: (
             one["name"],
-            ",".join(one["families"]),
+            "-" if one["families"] is None else ",".join(one["families"]),
             "enabled" if one["enabled"] else "DISABLED",
             one["regions"],
             "-" if one["bytes"] is None else server.output.for_people(bytes_text, one["bytes"]),
@@ -56,18 +60,30 @@ def tables(server: Server, everything: bool) -> None:
 
 
 def _sizes(server: Server) -> dict[bytes, int]:
-    """Return sizes in bytes by table; an empty dict from a plain HBase, which does not report them."""
+    """Return sizes in bytes by table; an empty dict from a plain HBase, or if the user may not see the status."""
     try:
-        return {table.name: table.sizeBytes for table in server.connection.status().tables}
+        report = _if_permitted(server.connection.status)
     except NotColumnar:
         return {}
+    return {} if report is None else {table.name: table.sizeBytes for table in report.tables}
+
+
+def _if_permitted(call: Callable[[], Any]) -> Any:
+    """Return the answer, or None if the user lacks a right for it."""
+    try:
+        return call()
+    except IOError as error:
+        if hbase_class(error) != "AccessDeniedException":
+            raise
+        return None
 
 
 def _described(connection: Any, name: bytes, size: int | None) -> dict[str, Any]:
     table = connection.table(name)
+    families = _if_permitted(table.families)
     return {
         "name": readable(name),
-        "families": [readable(family.removesuffix(b":")) for family in sorted(table.families())],
+        "families": families and [readable(family.removesuffix(b":")) for family in sorted(families)],
         "enabled": connection.is_table_enabled(name),
         "regions": len(table.regions()),
         "bytes": size,
@@ -102,8 +118,8 @@ def create(
     """Make a table with its column families; one version for ever where nothing else is said.
 
     A family takes versions, min_versions, ttl, compression (none, snappy, lz4, gz, zstd), bloomfilter, in_memory,
-    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES, DURABILITY, READONLY,
-    MAX_FILESIZE and THROTTLE.
+    blockcache, blocksize and durability; a table DELETE_MARKERS, CHANGE_LOG, CHANGE_LOG_BYTES,
+    CHANGE_LOG_IMAGES, DURABILITY, READONLY, MAX_FILESIZE, THROTTLE and ROW_GROUP (until:/ or length:8).
 
     \b
       columnar create pages text meta:versions=3

@@ -46,7 +46,7 @@ trigger.add_command(dead)
 
 _LISTED: Final = (
     "name", "table", "function", "families", "state", "lag_changes", "lag_seconds", "attempts", "timeout_ms",
-    "parked_rows", "dead_letters", "last_error", "silent_servers",
+    "parked_rows", "dead_letters", "last_error", "silent_servers", "owner",
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def list_triggers(server: Server) -> None:
             one.parked_rows,
             one.dead_letters,
             last_line(one.last_error),
-            one.settings,
+            f"owner={one.owner} {one.settings}".rstrip() if one.owner else one.settings,
         ),
         numbers=(5, 6, 7, 8),
         nothing="There are none. Register one: columnar trigger add TABLE MODULE:FUNCTION",
@@ -138,7 +138,7 @@ def list_triggers(server: Server) -> None:
 @click.option("--process", default="", metavar="LABEL", help="A worker process of its own, for all of this label.")
 @click.option(
     "--writes", multiple=True, metavar="T[/F][,...]",
-    help="Where its effects go: tables, or TABLE/FAMILY. It may be given anew while the trigger runs.",
+    help="Where its effects go: T, T/F, queue:NAME, topic:NAME. It may be given anew while the trigger runs.",
 )  # fmt: skip
 @click.option("--allow-expiry", is_flag=True, help="Cells that it follows may expire: it does not hear of their end.")
 @click.option("--allow-cycle", is_flag=True, help="It may run for its own changes, through others: 16 times at most.")
@@ -308,7 +308,7 @@ def flows(server: Server) -> None:
     """Show the flows of data.
 
     \b
-    Each table, the triggers and views that follow it, and where they write:
+    Each table, queue and topic, what follows it (triggers, views, feeds, outboxes), and where that writes:
       pages/text
       -> trigger links   12.0/s  lag 0
          backlinks/link

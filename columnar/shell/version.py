@@ -16,7 +16,7 @@ from columnar.shell.connecting import output_of
 from columnar.version import PYTHON, UNKNOWN, VERSION, build
 
 LIBRARIES: Final = (  # data passes through them: to disk, over the wire, between processes
-    "rocksdict", "google-crc32c", "msgpack", "msgspec", "thriftpy2", "happybase", "h11", "uvloop",
+    "rocksdict", "google-crc32c", "msgpack", "msgspec", "thriftpy2", "happybase", "httptools", "uvloop",
 )  # fmt: skip
 MISSING: Final = "missing"
 _ROCKSDB: Final = "rocksdb_version="
@@ -95,7 +95,7 @@ def rocksdb_version() -> str:
 
 def known_formats() -> dict[str, dict[str, int]]:
     """Return the oldest and the newest version of each format that the program reads (docs/formats)."""
-    from columnar.backup import store_backup, table_export  # of the storage engine, which --help does not need
+    from columnar.backup import repository, table_export  # of the storage engine, which --help does not need
     from columnar.cluster import hello
     from columnar.coordination import node_record
     from columnar.master import snapshot_manifest
@@ -108,11 +108,11 @@ def known_formats() -> dict[str, dict[str, int]]:
             "oldest": _number_in(server_log.HEAD_1.decode()),
             "newest": _number_in(server_log.HEAD.decode()),
         },
+        "backup": {"oldest": repository.FORMAT_VERSIONS[0], "newest": repository.FORMAT_VERSIONS[-1]},
         **{
             name: {"oldest": number, "newest": number}
             for name, number in (
                 ("snapshot", _number_in(snapshot_manifest.FORMAT)),
-                ("backup", _number_in(store_backup.FORMAT)),
                 ("export", _number_in(table_export.FORMAT)),
                 ("view", view_definition.VERSION),
                 ("node_record", node_record.FORMAT),

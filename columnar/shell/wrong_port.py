@@ -1,8 +1,8 @@
 """The check of a port before the first call, which finds a port that speaks HTTP within three seconds.
 
-A Thrift server answers the cheapest call of HBase's interface at once.  If the answer is not Thrift's, or none comes,
-the port gets an HTTP request.  A port that does not speak HTTP either is left to the first call, because a busy store
-may be slow.
+A Thrift server answers at once to ``columnarWhoAmI``, which a store with rights answers to everybody; a server that
+does not know the call says so, which is an answer too.  If the answer is not Thrift's, or none comes, the port gets an
+HTTP request.  A port that does not speak HTTP either is left to the first call, because a busy store may be slow.
 
     connect CONNECT_S, ANSWER_S for the call, ANSWER_S for the page: at most 3 s at an address of this machine
 """
@@ -20,7 +20,7 @@ from columnar.shell.text import readable
 
 CONNECT_S: Final = 3.0
 ANSWER_S: Final = 1.4
-_NAME: Final = b"getThriftServerType"
+_NAME: Final = b"columnarWhoAmI"
 _CALL: Final = b"\x80\x01\x00\x01" + len(_NAME).to_bytes(4, "big") + _NAME + b"\x00\x00\x00\x00\x00"
 _STORE: Final = re.compile(rb"^X-Columnar-Store: *(?:[^\r\n]*:)?(\d+) *\r$", re.MULTILINE | re.IGNORECASE)
 _TAKES_CALLS: Final = re.compile(rb"^Allow: *POST *\r$", re.MULTILINE | re.IGNORECASE)  # Thrift over HTTP, as ours

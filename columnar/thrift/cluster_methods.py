@@ -30,8 +30,11 @@ from columnar.model.cluster_status_records import (
     TransitionStatus,
     split_address,
 )
+from columnar.model.node_messages import ProcessLevels
 from columnar.model.region_info import RegionInfo
 from columnar.operations.descriptions import Descriptions
+from columnar.runtime.log_lines import change_levels
+from columnar.runtime.log_settings import parse_changes
 from columnar.wire.idl import columnar
 
 _UPPER: Final = re.compile("[A-Z]")
@@ -59,6 +62,9 @@ class ProcessControl(Protocol):
     async def stop(self, server: str, dry_run: bool, came_by: str) -> Change: ...
 
     async def fence(self, server: str, dry_run: bool) -> Change: ...
+
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        """Return the levels in force.  Raises ValueError for too many."""
 
 
 class MaintenanceControl(Protocol):
@@ -211,6 +217,15 @@ class ClusterMethods:
         self._check_may_end("fence")
         return await _changed(fence(_named(server), bool(dry_run)))
 
+    async def columnarLogLevels(self, _ctx: Any, changes: list[str]) -> dict[str, str]:
+        given = tuple(changes or ())
+        try:
+            parse_changes(given, {})  # before any process changes its own
+            found = await asyncio.shield(asyncio.ensure_future(self._cluster.processes.change_log_levels(given)))
+        except ValueError as error:
+            raise IllegalArgument(str(error)) from None
+        return {one.process: one.levels for one in found}
+
     def _check_may_end(self, what: str) -> None:
         if not self._may_end_servers:
             raise NotAllowed(
@@ -335,9 +350,10 @@ class SingleServer:
 class SingleServerControl:
     """The control of a standalone process, which refuses requests that need a second server and says how to get one."""
 
-    def __init__(self, reports: SingleServer) -> None:
+    def __init__(self, reports: SingleServer, on_levels: Callable[[], None] = lambda: None) -> None:
+        """``on_levels`` is called when levels of loggers have changed."""
         self.reports = reports
-        self.processes = SingleProcess()
+        self.processes = SingleProcess(on_levels)
         self.maintenance = SingleMaintenance()
         self.node_drains = SingleNode()
 
@@ -370,6 +386,14 @@ class SingleServerControl:
 
 class SingleProcess:
     """The process control of a standalone process, which cannot be replaced by another server."""
+
+    def __init__(self, on_levels: Callable[[], None]) -> None:
+        self._on_levels = on_levels
+
+    async def change_log_levels(self, changes: tuple[str, ...]) -> tuple[ProcessLevels, ...]:
+        levels = change_levels(changes)
+        self._on_levels()
+        return (ProcessLevels("standalone", levels),)
 
     async def restart(self, _server: str, _dry_run: bool, _came_by: str) -> Change:
         raise NotAllowed(f"{ALONE} to serve meanwhile; stop it with SIGTERM and start it again, or {NEXT_STEP}")

@@ -6,14 +6,17 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from columnar.cluster.row_forms import Figures
-from columnar.errors import IllegalArgument
+from columnar.errors import IllegalArgument, TableExists
 from columnar.memory_plan import MemoryPart
-from columnar.model.cell import checked_row
 from columnar.model.mutation import Increment, RowMutation
+from columnar.model.queue_place import FAMILY, QUEUES_TABLE, ROW_GROUP
+from columnar.model.schema import Family
+from columnar.model.topic import BATCHES, HEADS, ROWS_ALONE, TOPICS_TABLE
 from columnar.operations.table_operations import TableOperations
 from columnar.operations.writes import Outcomes
 from columnar.regions.tables import ServedTable
@@ -64,6 +67,8 @@ class ExtensionMethods:
         served = self._access.meant(table)
         translate.check_changing_attributes(attributes)
         mutation = _checked_mutation(served, row, conditions, operations)
+        if mutation.sends:
+            translate.check_places(self._access, (mutation,))
 
         def answer(applied: Applied | None) -> Any:
             assert applied is not None, "one row"
@@ -76,6 +81,7 @@ class ExtensionMethods:
         mutations = [_checked_mutation(served, one.row, one.conditions, one.operations) for one in rows or ()]
         if len({one.row for one in mutations}) < len(mutations):
             raise IllegalArgument("columnarCheckAndMutateRows names each row once")
+        translate.check_places(self._access, mutations)
 
         def answer(outcomes: Outcomes) -> Any:
             return [
@@ -85,17 +91,31 @@ class ExtensionMethods:
 
         return self._writes.write_checked(served, mutations, answer)
 
-    def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any) -> Any:
-        return self._mutations.mutate_rows(
-            ctx, table, batches, None, attributes, lambda applied: applied.sequence.token if applied is not None else ""
-        )
+    def columnarMutateRows(self, ctx: Any, table: bytes, batches: Any, attributes: Any, timestamp: Any) -> Any:
+        is_one_row = len(batches or ()) < 2
 
-    def columnarCreateTable(self, _ctx: Any, table: bytes, families: Any, attributes: Any, splits: Any) -> Any:
+        def answer(applied: Applied | None) -> str:
+            return applied.token(is_one_row=is_one_row) if applied is not None else ""
+
+        return self._mutations.mutate_rows(ctx, table, batches, timestamp, attributes, answer)
+
+    def columnarCreateTable(self, ctx: Any, table: bytes, families: Any, attributes: Any, splits: Any) -> Any:
         if not families:
             raise IllegalArgument("a table needs at least one column family")
-        return self._changes.create(
-            table or b"", [family_of(one) for one in families], attributes or {}, list(splits or ())
-        )
+        made = [family_of(one) for one in families]
+        return self._changes.create(table or b"", made, attributes or {}, list(splits or ()), creator=ctx.user)
+
+    async def columnarQueuePrepare(self, _ctx: Any) -> None:
+        """Make the table of queues, unless it is there."""
+        family = Family(FAMILY.decode())
+        with suppress(TableExists):
+            await self._changes.create(QUEUES_TABLE.encode(), [family], {"ROW_GROUP": ROW_GROUP}, system=True)
+
+    async def columnarTopicPrepare(self, _ctx: Any) -> None:
+        """Make the table of topics, unless it is there."""
+        families = [Family(one.decode()) for one in (BATCHES, HEADS)]
+        with suppress(TableExists):
+            await self._changes.create(TOPICS_TABLE.encode(), families, {"ROW_GROUP": ROWS_ALONE}, system=True)
 
     async def columnarStatus(self, _ctx: Any) -> Any:
         """Return the sums over all servers.  Servers that do not answer in time are named and not included."""
@@ -156,12 +176,10 @@ def _summed(figures: Iterable[Figures]) -> list[Any]:
 
 
 def _checked_mutation(served: ServedTable, row: bytes | None, conditions: Any, operations: Any) -> RowMutation:
-    checked = tuple(translate.condition_from_wire(served.schema, one) for one in conditions or ())
-    translate.checked_operations(len(operations or ()), row or b"")
-    asked = tuple(translate.row_operation_from_wire(served.schema, one) for one in operations or ())
-    if not asked:
+    mutation = translate.row_mutation(served.schema, row, conditions, operations)
+    if not mutation.operations:
         raise IllegalArgument("checkAndMutate needs at least one operation")
-    return RowMutation(checked_row(row), asked, checked)
+    return mutation
 
 
 def _result(mutation: RowMutation, applied: Applied) -> Any:

@@ -20,6 +20,7 @@ from columnar.operations.table_operations import TableOperations
 from columnar.regions.read.found_rows import FoundRows
 from columnar.regions.read.row_reader import Cells
 from columnar.regions.tables import READ_SPECS, ServedTable
+from columnar.rights.named_columns import columns_from
 from columnar.storage.stored_cells import PackedRows
 from columnar.thrift import translate
 from columnar.wire.codec_replies import RowList, map_rows
@@ -81,14 +82,14 @@ class ReadMethods:
                 served.specs[key] = spec
         return spec
 
-    def getRow(self, ctx: Any, table: Sent, row: Sent, _attributes: Any) -> Any:
-        return self._row(ctx, table, row, None, None)
+    def getRow(self, ctx: Any, table: Sent, row: Sent, attributes: Any) -> Any:
+        return self._row(ctx, table, row, columns_from(attributes), None)
 
     def getRowWithColumns(self, ctx: Any, table: Sent, row: Sent, columns: Any, _attributes: Any) -> Any:
         return self._row(ctx, table, row, columns, None)
 
-    def getRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._row(ctx, table, row, None, timestamp)
+    def getRowTs(self, ctx: Any, table: Sent, row: Sent, timestamp: SentNumber, attributes: Any) -> Any:
+        return self._row(ctx, table, row, columns_from(attributes), timestamp)
 
     def getRowWithColumnsTs(
         self, ctx: Any, table: Sent, row: Sent, columns: Any, timestamp: SentNumber, _attributes: Any
@@ -121,14 +122,14 @@ class ReadMethods:
             served, checked_row(row), name, span, limit or 0, _sorted_list, reverse=bool(reverse)
         )  # fmt: skip
 
-    def getRows(self, ctx: Any, table: Sent, rows: Any, _attributes: Any) -> Any:
-        return self._rows(ctx, table, rows, None, None)
+    def getRows(self, ctx: Any, table: Sent, rows: Any, attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, columns_from(attributes), None)
 
     def getRowsWithColumns(self, ctx: Any, table: Sent, rows: Any, columns: Any, _attributes: Any) -> Any:
         return self._rows(ctx, table, rows, columns, None)
 
-    def getRowsTs(self, ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, _attributes: Any) -> Any:
-        return self._rows(ctx, table, rows, None, timestamp)
+    def getRowsTs(self, ctx: Any, table: Sent, rows: Any, timestamp: SentNumber, attributes: Any) -> Any:
+        return self._rows(ctx, table, rows, columns_from(attributes), timestamp)
 
     def getRowsWithColumnsTs(
         self, ctx: Any, table: Sent, rows: Any, columns: Any, timestamp: SentNumber, _attributes: Any
@@ -208,7 +209,7 @@ class ScanMethods:
         return self.scannerGetList(ctx, scanner_id, 1)
 
     def scannerGetList(self, ctx: Any, scanner_id: SentNumber, count: SentNumber) -> Any:
-        scanner = self._scanners.get(_sent_id(scanner_id))
+        scanner = self._scanners.get(_sent_id(scanner_id), ctx.user)
         if count is None or count < 0:
             raise IllegalArgument(f"the number of rows asked for is {count}; it must not be negative")
         if count == 0:
@@ -220,8 +221,8 @@ class ScanMethods:
             return RowList(found.blocks, in_order)
         return _listed(found, in_order)
 
-    def scannerClose(self, _ctx: Any, scanner_id: SentNumber) -> None:
-        self._scanners.close(_sent_id(scanner_id))
+    def scannerClose(self, ctx: Any, scanner_id: SentNumber) -> None:
+        self._scanners.close(_sent_id(scanner_id), ctx.user)
 
 
 def _sent_id(scanner_id: SentNumber) -> int:

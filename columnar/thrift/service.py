@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,8 @@ from columnar.errors import (
     RegionUnavailable,
     TableExists,
 )
+from columnar.model.measures import RequestTime
+from columnar.model.schema import table_name_text
 from columnar.operations.access import retried
 from columnar.operations.scanner_table import ScannerTable
 from columnar.operations.slow_log import SlowLog, Subject
@@ -27,7 +29,10 @@ from columnar.wire.idl import SERVICE, hbase
 from columnar.wire.service import CallContext, ForwardedReply, Handler
 
 if TYPE_CHECKING:  # a process without other servers does not need these modules, half a megabyte
+    from opentelemetry.trace import Tracer
+
     from columnar.cluster.request_forwarder import RequestForwarder
+    from columnar.thrift.request_spans import OnTrace, RequestSpans
 
 
 # --- errors ------------------------------------------------------------------------------------------
@@ -84,8 +89,9 @@ class ThriftService:
         its connection closes.
         """
         self._scanners = scanners
-        self.slow_after_s = slow_log.limit_s
-        self.was_slow = SlowCalls(slow_log, definition).was_slow
+        self._calls = SlowCalls(slow_log, definition)
+        self._spans: RequestSpans | None = None
+        self.was_slow = self._calls.was_slow
         self._names = definition.signatures
         self._to_wire = to_wire
         self._sibling_hint = other_door
@@ -103,6 +109,17 @@ class ThriftService:
 
     def missing(self) -> list[str]:
         return [name for name in self._names if name not in self.handlers]
+
+    @property
+    def slow_after_s(self) -> float:
+        return self._calls.limit_s if self._spans is None else 0.0
+
+    def trace_requests(self, tracer: Tracer, on_trace: OnTrace) -> None:
+        """Have the port report each request, and make a span of it.  Call before the first request."""
+        from columnar.thrift.request_spans import RequestSpans
+
+        self._spans = RequestSpans(tracer, self._calls, on_trace)
+        self.was_slow = self._spans.was_slow
 
     def translate(self, method: str, error: Exception) -> Any | None:
         if isinstance(error, NotSent) and self._sibling_hint is not None:
@@ -135,7 +152,21 @@ def _goes_to_master(method: str, _ctx: CallContext, *_args: Any) -> Any:
 # --- slow calls --------------------------------------------------------------------------------------
 
 
-LONG_BY_INTENT: Final = frozenset({"columnarTriggerWait", "majorCompact", "columnarSplit", "columnarMerge"})
+LONG_BY_INTENT: Final = frozenset(
+    {
+        "columnarWait",
+        "columnarTriggerWait",
+        "columnarChanges",
+        "columnarLease",
+        "columnarQueuePop",
+        "columnarConsumerGroup",
+        "columnarPartitionWait",
+        "columnarTopicWait",
+        "majorCompact",
+        "columnarSplit",
+        "columnarMerge",
+    }
+)
 _LISTS: Final = ("mutations", "rowBatches", "operations", "rows")
 
 
@@ -144,16 +175,27 @@ class SlowCalls:
         self._log = log
         self._arguments = {name: _argument_names(definition, name) for name in definition.thrift_services}
 
-    def was_slow(self, ctx: CallContext, method: str, args: Sequence[Any], took_s: float, result: Any) -> None:
+    def was_slow(self, ctx: CallContext, method: str, args: Sequence[Any], time: RequestTime, result: Any) -> None:
         if method not in LONG_BY_INTENT:
-            self._log.note(method, ctx.peer, took_s, partial(self._subject, method, args, result))
+            self._log.note(method, ctx.peer, time, partial(self._subject, method, args, result))
+
+    @property
+    def limit_s(self) -> float:
+        return self._log.limit_s
+
+    def about(self, method: str, args: Sequence[Any], result: Any) -> tuple[str, int | None]:
+        """Return the request's table, if it names one, and the number of rows of its answer, if it has rows."""
+        subject = self._subject(method, args, result)
+        table = self._log.table_of(subject)
+        name = "" if table is None else table_name_text(table)
+        return name, None if subject.answered is None else subject.answered[0]
 
     def _subject(self, method: str, args: Sequence[Any], result: Any) -> Subject:
         named = dict(zip(self._arguments[method], args, strict=False))
         scanner_id = next((named[name] for name in ("id", "scannerId") if name in named), None)
         struct = next((value for value in named.values() if hasattr(value, "row")), None)
         table = named.get("table", named.get("tableName", getattr(struct, "table", None)))
-        row = named.get("row", getattr(struct, "row", None))
+        row = named.get("row", named.get("group", getattr(struct, "row", None)))
         scan = next((value for value in named.values() if hasattr(value, "filterString")), None)
         answered = None
         if isinstance(result, RowList):
@@ -175,30 +217,6 @@ class SlowCalls:
 def _argument_names(definition: ServiceDefinition, method: str) -> tuple[str, ...]:
     spec = definition.signatures[method].args
     return tuple(spec[number][1] for number in sorted(spec))
-
-
-class LazyHandlers:
-    """Handlers that are made at the first call, which loads modules on the loop for some milliseconds.
-
-    Owned by the loop.
-    """
-
-    def __init__(self, names: Iterable[str], make: Callable[[], object]) -> None:
-        """Pass the names of the methods, and ``make``, which makes the object that has them."""
-        self._names = frozenset(names)
-        self._make = make
-        self._part: object | None = None
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a handler if ``name`` is one of the methods."""
-        if name not in self._names:
-            raise AttributeError(name)
-        return partial(self._call, name)
-
-    def _call(self, name: str, *args: Any) -> Any:
-        if self._part is None:
-            self._part = self._make()
-        return getattr(self._part, name)(*args)
 
 
 class SiblingHint:

@@ -87,13 +87,14 @@ class SnapshotMethods:
 
     def columnarLoadRows(self, ctx: Any, table: bytes, rows: Any) -> Any:
         served = self._access.meant(table or b"")
-        mutations = {}
+        mutations: dict[bytes, RowMutation] = {}
         for one in rows or ():
             row = checked_row(one.row)
-            operations = tuple(translate.row_operation_from_wire(served.schema, o) for o in one.operations or ())
+            operations, sends = translate.change_from_wire(served.schema, one.operations)
             if row in mutations:
                 raise IllegalArgument("columnarLoadRows names each row once")
-            mutations[row] = RowMutation(row, operations)
+            mutations[row] = RowMutation(row, operations, sends=sends)
+        translate.check_places(self._access, mutations.values())
         return self._writes.write_rows(ctx, served, mutations, _nothing)
 
 

@@ -44,10 +44,11 @@ class TableMethods:
 
     # --- changes -----------------------------------------------------------------------------------
 
-    def createTable(self, _ctx: Any, table: bytes, families: Any) -> Any:
+    def createTable(self, ctx: Any, table: bytes, families: Any) -> Any:
         if not families:
             raise CallerError(f"table {abbreviate(table or b'')} needs at least one column family")
-        return self._changes.create(table or b"", [translate.family_from_wire(family) for family in families])
+        made = [translate.family_from_wire(family) for family in families]
+        return self._changes.create(table or b"", made, creator=ctx.user)
 
     def deleteTable(self, _ctx: Any, table: bytes) -> Any:
         return self._changes.drop(table)

@@ -5,13 +5,14 @@ Knows nothing of regions; every refusal is a CallerError.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from columnar.errors import CellTooBig, IllegalArgument, PutTooBig, RequestTooBig, abbreviate
 from columnar.limits import CELL_BYTES, COLUMNS_PER_CALL, ROW_KEY_BYTES, ROW_OPERATIONS
-from columnar.model.cell import parse_column, split_column
+from columnar.model.cell import checked_row, parse_column, split_column
 from columnar.model.contribution import checked as checked_contribution
+from columnar.model.lease import TOKEN_BYTES
 from columnar.model.mutation import (
     Append,
     CompareOp,
@@ -22,9 +23,12 @@ from columnar.model.mutation import (
     Increment,
     Operation,
     Put,
+    RowMutation,
 )
 from columnar.model.read import ALL_TIME, ReadSpec, ScanSpec, after_prefix, projection
 from columnar.model.schema import FOR_EVER, Family, Table, checked_family_name
+from columnar.model.send import Send
+from columnar.operations.access import TableAccess
 from columnar.wire.sent_puts import SHAPE_BYTES, Mutation, SentPuts
 
 Columns = dict[bytes, tuple[bytes, bytes]]  # column as sent -> family, qualifier
@@ -32,6 +36,7 @@ PutColumns = tuple[tuple[bytes, bytes], ...]
 
 _LATEST: Final = (1 << 63) - 1  # HConstants.LATEST_TIMESTAMP: "now"
 _SURELY_SMALL: Final = CELL_BYTES - SHAPE_BYTES  # bytes of a value that fit with every column of ``SentPuts``
+_SEND: Final = 5  # OperationKind.SEND
 _TTL_ATTRIBUTE: Final = b"_ttl"
 _RAW_ATTRIBUTE: Final = b"_raw_"
 # Attributes by which HBase's clients restrict who may see a cell; if we ignored them, everybody would see it.
@@ -232,7 +237,13 @@ def condition_from_wire(table: Table, condition: Any) -> Condition:
         op = CompareOp(condition.op)
     except ValueError:
         raise IllegalArgument(f"comparison {condition.op} is none of {', '.join(o.name for o in CompareOp)}") from None
-    return Condition(family, qualifier, op, condition.value or b"")
+    value = condition.value or b""
+    if op is CompareOp.FENCE and len(value) != TOKEN_BYTES:
+        raise IllegalArgument(
+            f"the condition FENCE on {abbreviate(condition.column)} takes the {TOKEN_BYTES} bytes of a lease's token, "
+            f"not {len(value)}"
+        )
+    return Condition(family, qualifier, op, value)
 
 
 def row_operation_from_wire(table: Table, operation: Any) -> Operation:
@@ -259,7 +270,43 @@ def row_operation_from_wire(table: Table, operation: Any) -> Operation:
     if operation.kind == 4:
         checked_value(None, operation.column)
         return _contribution_from_wire(table, family, qualifier, operation.contribution)
-    raise IllegalArgument(f"operation kind {operation.kind} is none of PUT, DELETE, INCREMENT, APPEND, CONTRIBUTE")
+    raise IllegalArgument(
+        f"operation kind {operation.kind} is none of PUT, DELETE, INCREMENT, APPEND, CONTRIBUTE, SEND"
+    )
+
+
+def change_from_wire(table: Table, sent: Any) -> tuple[tuple[Operation, ...], tuple[Send, ...]]:
+    """Translate the RowOperations of one row, which may be missing: its operations, and the messages that it sends."""
+    operations: list[Operation] = []
+    sends: list[Any] = []
+    for one in sent or ():
+        if one.kind == _SEND:
+            sends.append(one.send)
+        else:
+            operations.append(row_operation_from_wire(table, one))
+    if not sends:
+        return tuple(operations), ()
+    from columnar.thrift.sends import sends_from_wire  # most stores send nothing
+
+    return tuple(operations), sends_from_wire(table, operations, sends)
+
+
+def row_mutation(table: Table, row: bytes | None, conditions: Any, operations: Any) -> RowMutation:
+    """Translate conditions and operations of one row; both may be missing."""
+    checked = tuple([condition_from_wire(table, one) for one in conditions or ()])
+    checked_operations(len(operations or ()), row or b"")
+    asked, sends = change_from_wire(table, operations)
+    return RowMutation(checked_row(row), asked, checked, sends=sends)
+
+
+def check_places(access: TableAccess, mutations: Iterable[RowMutation]) -> None:
+    """Raise TableNotFound if a mutation sends messages and there are no queues yet."""
+    for mutation in mutations:
+        if mutation.sends:
+            from columnar.thrift import sends  # most stores send nothing
+
+            sends.check_places(access, (mutation,))
+            return
 
 
 def _contribution_from_wire(table: Table, family: bytes, source: bytes, said: Any) -> Contribute:

@@ -1,9 +1,8 @@
-"""Our methods on triggers, and waits for views.  Changes go to the master, all other calls to owners of regions."""
+"""Our methods on triggers.  Changes go to the master, all other calls to owners of regions."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from time import monotonic
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from columnar.errors import IllegalArgument, TriggerError
@@ -12,10 +11,10 @@ from columnar.model.flow_status import listed
 from columnar.model.record_codec import pack_records
 from columnar.model.trigger_registration import requested
 from columnar.regions.log.change_record import KIND_WORDS, ChangeRecord, Entry, Kind
+from columnar.thrift.wait_methods import WaitMethods
 from columnar.triggers.dead_letter_store import LETTERS_PER_CALL
 from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.trigger_manager import TriggerManager
-from columnar.views.local_views import LocalViews, view_key
 from columnar.wire import dead_letter
 from columnar.wire.dead_letter import LetterChange, LoggedCell
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # a server of a cluster has no master within
     from columnar.master.trigger_changes import TriggerChanges
     from columnar.triggers.cluster_triggers import ClusterTriggers
 
-LONGEST_WAIT_MS: Final = 600_000
 _EARLIER_METHODS: Final = (
     "columnarTriggerList", "columnarDeadLetters", "columnarTriggerDeadShow", "columnarViewList", "columnarViewCheck",
 )  # fmt: skip
@@ -36,16 +34,16 @@ class TriggerChangeMethods:
     def __init__(self, changes: TriggerChanges) -> None:
         self._changes = changes
 
-    def columnarTriggerAdd(self, _ctx: Any, registration: bytes | None) -> Any:
+    def columnarTriggerAdd(self, ctx: Any, registration: bytes | None) -> Any:
         if not registration:
             raise IllegalArgument(_EARLIER_CLIENT)
-        return self._changes.add_trigger(requested(registration))
+        return self._changes.add_trigger(requested(registration, ctx.user))
 
-    def columnarTriggerSync(self, _ctx: Any, remove: Any, registrations: list[bytes] | None) -> Any:
+    def columnarTriggerSync(self, ctx: Any, remove: Any, registrations: list[bytes] | None) -> Any:
         if registrations is None:
             raise IllegalArgument(_EARLIER_CLIENT)
         return self._changes.sync(
-            [requested(one or b"") for one in registrations], [name or "" for name in remove or ()]
+            [requested(one or b"", ctx.user) for one in registrations], [name or "" for name in remove or ()]
         )
 
     def columnarTriggerReload(self, _ctx: Any) -> Any:
@@ -80,23 +78,28 @@ def _refuse_earlier_client(*_request: Any) -> NoReturn:
 class TriggerMethods:
     """The methods on triggers that an owner of regions serves."""
 
-    def __init__(self, keeper: TriggerManager, views: LocalViews) -> None:
-        self._manager = keeper
-        self._views = views
-        self.others: ClusterTriggers | None = None  # None: this process has all regions
+    def __init__(self, manager: TriggerManager, waits: WaitMethods) -> None:
+        self.waits = waits
+        self._manager = manager
+        self._others: ClusterTriggers | None = None  # None: this process has all regions
+
+    def join_cluster(self, others: ClusterTriggers) -> None:
+        """Answer for the triggers of all servers from now on, and wait at all owners."""
+        self._others = others
+        self.waits.join_cluster(others)
 
     async def columnarTriggers(self, _ctx: Any) -> bytes:
         statuses, silent = self._manager.trigger_statuses(), list[str]()
-        if self.others is not None:
+        if self._others is not None:
             known = {one.name for one in statuses}
-            found, silent = await self.others.trigger_statuses()
+            found, silent = await self._others.trigger_statuses()
             statuses = [one for one in found if one.name in known]
         registrations = {one.name: one for one in self._manager.registrations()}
         return pack_records([listed(one, registrations.get(one.name), silent) for one in statuses])
 
     async def columnarFlows(self, _ctx: Any) -> str:
         looks, silent = (
-            (self._manager.hub.flow_statuses(), []) if self.others is None else await self.others.flow_statuses()
+            (self._manager.hub.flow_statuses(), []) if self._others is None else await self._others.flow_statuses()
         )
         return flow_status.to_json(looks, silent)
 
@@ -136,50 +139,6 @@ class TriggerMethods:
         if not trigger:
             raise IllegalArgument("say which trigger's dead letters to remove")
         return self._manager.dead_letter_store.skip(trigger, b"")
-
-    def columnarTriggerWait(self, ctx: Any, trigger: str, token: str, timeout_ms: int | None) -> Any:
-        name = trigger or ""
-        views = self._views.views
-        if self._manager.triggers.find(name) is None and views.find(views.live_table(name)) is not None:
-            return self.columnarViewWait(ctx, name, token, timeout_ms)
-        timeout_s = _checked_wait_s(timeout_ms)
-        held = self._manager.triggers.find(name)
-        if token and held is not None and views.find(held.registration.table) is not None:
-            return self._wait_through_view(held.registration.table, name, token, timeout_s)
-        return self._delivered(name, token or "", timeout_s)
-
-    def _delivered(self, trigger: str, token: str, timeout_s: float) -> Awaitable[bool]:
-        if self.others is None:
-            return self._manager.wait_delivered(trigger, token, timeout_s)
-        return self.others.wait_delivered(self._manager.awaited_tables(trigger), trigger, token, timeout_s)
-
-    async def _wait_through_view(self, view: str, trigger: str, token: str, timeout_s: float) -> bool:
-        """Wait until the change has passed through the view, and then through the trigger that follows the view."""
-        ends_s = monotonic() + timeout_s
-        if not await self._shows(view, token, timeout_s):
-            return False
-        return await self._delivered(trigger, "", max(0.0, ends_s - monotonic()))
-
-    def columnarViewWait(self, _ctx: Any, view: str, token: str, timeout_ms: int | None) -> Awaitable[bool]:
-        return self._shows(self._views.views.live_table(view or ""), token or "", _checked_wait_s(timeout_ms))
-
-    async def _shows(self, view: str, token: str, timeout_s: float) -> bool:
-        ends_s = monotonic() + timeout_s
-        for step, change in self._views.awaited(view, token):
-            if not await self._is_in(step, change, max(0.0, ends_s - monotonic())):
-                return False
-        return True
-
-    async def _is_in(self, view: str, token: str, timeout_s: float) -> bool:
-        if self.others is None:
-            return await self._views.wait_delivered(view, token, timeout_s)
-        return await self.others.wait_delivered(self._views.awaited_tables(view), view_key(view), token, timeout_s)
-
-
-def _checked_wait_s(timeout_ms: int | None) -> float:
-    if not 0 <= (timeout_ms or 0) <= LONGEST_WAIT_MS:
-        raise IllegalArgument(f"a wait takes 0 to {LONGEST_WAIT_MS} ms, not {timeout_ms}")
-    return (timeout_ms or 0) / 1000
 
 
 def _letter(letter: DeadLetter) -> dead_letter.DeadLetter:

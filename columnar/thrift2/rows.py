@@ -240,10 +240,11 @@ class ScanMethods2:
         return self._scans.scanner(ctx, served, spec, use)
 
     def openScanner(self, ctx: Any, table: bytes | None, tscan: Any) -> Any:
-        return self._scanner(ctx, table, tscan, lambda scanner: self._scanners.open_scanner(scanner, ctx.connection_id))
+        open_scanner, opener = self._scanners.open_scanner, (ctx.connection_id, ctx.user)
+        return self._scanner(ctx, table, tscan, lambda scanner: open_scanner(scanner, *opener))
 
     def getScannerRows(self, ctx: Any, scanner_id: int | None, count: int | None) -> Any:
-        return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id")), count)
+        return self._rows(ctx, self._scanners.get(translate.given(scanner_id, "scanner id"), ctx.user), count)
 
     def getScannerResults(self, ctx: Any, table: bytes | None, tscan: Any, count: int | None) -> Any:
         """Scan, then close.  Returns fewer rows than requested only at the scan's end or at the bounds of a reply."""
@@ -259,12 +260,12 @@ class ScanMethods2:
         found = self._scans.next_rows(ctx, scanner, count, None, form)
         return _scan_results(found, scanner) if isinstance(found, FoundRows) else _awaited(found, scanner)
 
-    def closeScanner(self, _ctx: Any, scanner_id: int | None) -> None:
+    def closeScanner(self, ctx: Any, scanner_id: int | None) -> None:
         """Close the scanner.
 
         Raises ScannerNotFound because another server may have the scanner; clients see no error (``thrift2.service``).
         """
-        self._scanners.close(translate.given(scanner_id, "scanner id"))
+        self._scanners.close(translate.given(scanner_id, "scanner id"), ctx.user)
 
 
 async def _awaited(found: Awaitable[FoundRows], scanner: Scanner) -> Results:

@@ -158,9 +158,9 @@ class AlterationMethods2:
         self._changes = changes
         self._alterations = alterations
 
-    def createTable(self, _ctx: Any, descriptor: Any, splits: Any) -> Any:
+    def createTable(self, ctx: Any, descriptor: Any, splits: Any) -> Any:
         name, families, attributes = schema.table_from_wire(descriptor)
-        return self._changes.create(name, families, attributes, list(splits or ()))
+        return self._changes.create(name, families, attributes, list(splits or ()), creator=ctx.user)
 
     def deleteTable(self, _ctx: Any, name: Any) -> Any:
         return self._changes.drop(schema.table_name(name))

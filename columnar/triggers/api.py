@@ -25,6 +25,7 @@ To produce the same tables however often and however late it runs, a trigger
     * removes the cells that the row no longer implies (``gone``), as well as writing those that it implies now,
     * stamps its puts and deletes with ``change.stamp`` when it writes through ``client``,
     * writes into tables with the attribute DELETE_MARKERS, without which a Delete is refused,
+    * sends messages by ``Send``, which a queue takes once, not through ``client``,
     * counts by ``Contribute`` (what the row contributes now) or ``Tally`` (what this change adds), not by increments.
 ``columnar.triggers.testing`` finds functions that break these rules.  ``docs/triggers.md`` is the page about all this.
 
@@ -46,6 +47,9 @@ change is alone.  ``raise FailedChanges({place: why})`` names the failing change
 delivered again without them.  An attempt is counted only for a change that was alone or named.  A batch keeps no
 checkpoint.
 
+A function that serves a queue gets a ``Message`` instead of a change (docs/queues.md), and yields the same effects but
+checkpoints.
+
 A function that raises is run again after a pause.  After its last attempt the change is put into the table
 ``columnar:dead_letters``, together with the function's output.
 """
@@ -59,7 +63,7 @@ from typing import Any, Literal, NoReturn, cast
 
 from columnar.client import Connection
 from columnar.limits import LONGEST_LATER_S
-from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Tally
+from columnar.model.effect import Barrier, Checkpoint, Contribute, Delete, Effect, Put, Send, Tally
 from columnar.model.extract import Cell, EachColumn, EachPiece, Extractor, extractor_of
 from columnar.model.number_cells import Unreadable
 from columnar.triggers.declared import on
@@ -67,7 +71,7 @@ from columnar.triggers.lookup_client import Looked
 
 __all__ = [
     "Barrier", "Change", "ChangedCell", "Checkpoint", "Connection", "Contribute", "Delete", "Effect", "FailedChanges",
-    "Later", "Looked", "Put", "Tally", "TriggerFunction", "on",
+    "Later", "Looked", "Message", "Put", "Send", "Tally", "TriggerFunction", "on",
 ]  # fmt: skip
 
 Image = Mapping[bytes, bytes]
@@ -176,6 +180,30 @@ class ChangeDraft:
         """Turn this object into a ``Change`` without a copy.  Both classes have the same slots."""
         object.__setattr__(self, "__class__", Change)
         return cast(Change, cast(Any, self))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a served queue (``connection.queues.serve``), which a function gets instead of a change.
+
+    A message comes at least once.  A function finds out by ``id``, or by what it has written, that the work is done.
+    """
+
+    queue: bytes
+    id: str  # the same at each attempt
+    body: bytes
+    name: bytes
+    group: bytes
+    priority: int
+    attempt: int  # from 1
+    pushed_ms: int
+    headers: Mapping[bytes, bytes]
+    error: bytes  # of the last attempt
+
+    @property
+    def stamp(self) -> int:
+        """The timestamp of yielded puts and deletes: when the message was pushed, whenever the function runs."""
+        return self.pushed_ms
 
 
 class Later(Exception):

@@ -27,6 +27,7 @@ from columnar.triggers.dispatcher_state import DONE, DispatcherState
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.instructions import Letter, Outcome
 from columnar.triggers.intake import Intake
+from columnar.triggers.owner_rights import OwnerRights
 from columnar.triggers.worker_state import Call
 
 _log = logging.getLogger(__name__)
@@ -41,11 +42,14 @@ RunEvent = Callable[[str, Callable[[], None]], None]  # label of a pool, an even
 
 
 class CallEffects:
-    def __init__(self, state: DispatcherState, places: EffectPlaces | None, run_event: RunEvent) -> None:
+    def __init__(
+        self, state: DispatcherState, places: EffectPlaces | None, run_event: RunEvent, owners: OwnerRights
+    ) -> None:
         """If ``places`` is None, cycles are not checked; ``run_event`` runs an event and carries out what follows."""
         self._state = state
         self._retries = state.retries
         self._places = places
+        self._owners = owners
         self._run_event = run_event
         self._applier: Applier | None = None  # set before there are workers
 
@@ -148,7 +152,10 @@ class CallEffects:
 
     def _writes_of_change(self, call: Call, at: int, effects: list[Any]) -> list[Write]:
         origin = call.origins[at]
-        writes = writes_of(effects, origin.stamp, origin.hops, partial(call.contributions_of, at))
+        writes = writes_of(
+            effects, origin.stamp, origin.hops, partial(call.contributions_of, at), partial(_sender_of, call, at)
+        )
+        self._owners.check_writes(call.source.registration, writes)
         if self._places is not None:
             self._places.check(call.source.registration.name, writes, origin.hops)
         return writes
@@ -176,6 +183,13 @@ class CallEffects:
     def _free_room(self) -> None:
         for name in [one for one in self._retries.full if self._applier is not None and self._applier.has_room(one)]:
             self._retries.free_effects(name)
+
+
+def _sender_of(call: Call, at: int) -> bytes:
+    """Return the name of a call's change, which is the same each time that the function runs for the change."""
+    delivery = call.deliveries[at]
+    assert delivery is not None, "its effects are written"
+    return f"{call.source.registration.name} {delivery.sequence.token}".encode()
 
 
 def last_line(error: str) -> str:

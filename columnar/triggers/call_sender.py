@@ -15,9 +15,11 @@ from columnar.errors import ColumnarError
 from columnar.flows.governor import Governor
 from columnar.flows.scheduled_trigger import ScheduledSlice
 from columnar.runtime.faults import UNEXPECTED
+from columnar.runtime.log_lines import levels_of_loggers
 from columnar.triggers.delivery_source import DeliverySource
 from columnar.triggers.dispatcher_state import DispatcherState
 from columnar.triggers.intake import Intake
+from columnar.triggers.owner_rights import OwnerRights
 from columnar.triggers.pool_state import Pool
 from columnar.triggers.worker_process import MakeLink, Worker, WorkerEvents
 from columnar.triggers.worker_state import WAITING, Call, WorkerSlot
@@ -30,12 +32,14 @@ class CallSender:
         intake: Intake,
         events: WorkerEvents,
         run_event: Callable[[str, Callable[[], None]], None],
+        owners: OwnerRights,
     ) -> None:
         """``events`` receives the workers' events; ``run_event`` runs a pool's event and carries out what follows."""
         self._state = state
         self._intake = intake
         self._events = events
         self._run_event = run_event
+        self._owners = owners
         self._make_link: MakeLink | None = None  # None: there are no workers yet
         self._governor = Governor()  # until ``attach``
         self._workers: dict[WorkerSlot, Worker] = {}
@@ -66,6 +70,11 @@ class CallSender:
 
     def workers(self) -> list[Worker]:
         return list(self._workers.values())
+
+    def send_levels(self) -> None:
+        """Have the workers take the levels of the loggers of this process that have one of their own."""
+        for worker in self.workers():
+            worker.send_frame("levels", levels_of_loggers())
 
     def worker_of(self, slot: WorkerSlot) -> Worker:
         return self._workers[slot]
@@ -109,10 +118,11 @@ class CallSender:
         """Read the changes of the call, and send the call once all that was read is durable."""
         consumer = self._intake.consumer_of(call.source)
         try:
+            self._owners.check_reads(call.source.registration)
             frames, changes = consumer.read_changes(call.open_deliveries)
         except ColumnarError as error:
-            after_s = self._state.refuse_call(call, error.wire_message, now_s)
-            self._intake.log_failed_read(consumer, error, after_s)
+            self._state.refuse_call(call, error.wire_message, now_s)
+            consumer.log_failed_read(error)
             return
         admitted = self._state.admit_call(call, changes, now_s)
         if admitted is None:
@@ -130,7 +140,7 @@ class CallSender:
         progress = [first.progress, first.part] if first is not None and first.progress else None
         is_batch = registration.batch > 0
         parts = [call.number, registration.name, registration.function, registration.side_by_side, frames]
-        worker.send_call([*parts, progress, is_batch], call.size_bytes)
+        worker.send_call([*parts, progress, is_batch, self._owners.acting_user(registration)], call.size_bytes)
 
     def _when_durable(self, call: Call, frames: list[Any], barriers: list[asyncio.Future[None]], _done: Any) -> None:
         send = partial(self._run_event, call.slot.label, partial(self._send_durable, call, frames, barriers))

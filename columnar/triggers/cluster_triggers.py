@@ -23,7 +23,10 @@ from columnar.cluster.scatter_gather import (
     gather_status,
     request_owner,
 )
-from columnar.model.flow_status import FlowStatus, TriggerStatus, merged, merged_flows
+from columnar.flows.follower_name import OUTBOX, TRIGGER
+from columnar.model.derivations import VIEW
+from columnar.model.flow_graph import Flow
+from columnar.model.flow_status import FEED, PUSH, FlowStatus, TriggerStatus, merged, merged_flows
 from columnar.model.owner import Incarnation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
@@ -32,6 +35,7 @@ from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 
 S = TypeVar("S")
 
+_IN_WAITS: Final = (TRIGGER, VIEW, FEED, OUTBOX, PUSH)
 PAUSE_S: Final = 0.1  # until owners that could not answer are requested again, unless the routes change earlier
 
 
@@ -55,6 +59,20 @@ class ClusterTriggers:
         """Return one status for each flow, and the servers that were silent for STATUS_TIMEOUT_S."""
         statuses, silent = await self._gather_status(FlowStatuses(), self._local_handlers.flow_statuses(FlowStatuses()))
         return merged_flows(statuses), silent
+
+    async def all_flows(self, timeout_s: float) -> list[Flow] | None:
+        """Return the flows with the writes that any server has observed; None if a server was silent for so long."""
+        now_s = asyncio.get_running_loop().time
+        deadline_s = now_s() + timeout_s
+        while True:
+            change = self._owners.change()
+            statuses, silent = await self.flow_statuses()
+            if not silent:
+                return [one.flow for one in statuses if one.kind in _IN_WAITS]
+            left_s = deadline_s - now_s()
+            if left_s <= 0:
+                return None
+            await asyncio.wait([change], timeout=min(PAUSE_S, left_s))
 
     async def _gather_status(
         self, message: Message[tuple[S, ...]], local_answer: Awaitable[tuple[S, ...]]

@@ -22,6 +22,7 @@ from columnar.flows.backpressure import LONGEST_DELAY_S
 from columnar.flows.delivery_state import Delivery, DeliveryState, pause_s
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import trigger
+from columnar.flows.logged_failure import LoggedFailure
 from columnar.model.read import Projection, ReadSpec
 from columnar.model.trigger_registration import Registration
 from columnar.model.trigger_scope import Scope
@@ -162,6 +163,14 @@ class Consumer(Follower):
         """Note that ``count`` changes were delivered, so that the cursor must be saved again."""
         self.dirty = True
         self.region.deliveries += count
+        if count and self.logged_failure.has_ended():
+            _log.info("%s reads region %s again", self.name, self.region.info.encoded)
+
+    def log_failed_read(self, error: ColumnarError) -> None:
+        """Log that the region cannot be read now, unless the log has it already."""
+        if self.logged_failure.is_news(error.text):
+            place = self.region.info.encoded
+            _log.warning("%s cannot read region %s, and tries again after pauses: %s", self.name, place, error.text)
 
     def barriers(self, deliveries: list[Delivery], changes: list[Any]) -> list[Future[None]]:
         """Return the fsyncs that a call must wait for if it read rows as they are now."""
@@ -272,14 +281,15 @@ class Consumer(Follower):
     def _before(self, record: ChangeRecord, images: ChangeImages | None) -> dict[bytes, bytes] | None:
         """Return the image before the change, or if the registration has no images the touched cells.
 
-        Returns None if the registration has images but does not request this one.
+        Returns None if the registration has images but does not request this one.  Columns that do not count are left
+        out: other followers have them recorded, and the trigger's owner need not have the right to read them.
         """
         if self.registration.images:
             return images.before if images is not None and self.registration.before else None
         return {
             entry.family + b":" + entry.qualifier: entry.value
             for entry in (record.touched_before if self.registration.before else ())
-            if entry.family in self.families
+            if self.scope.touches(entry.family, entry.qualifier)
         }
 
     def _prefetch_lookups(self, row: bytes, images: ChangeImages | None) -> dict[str, list[Any]] | None:
@@ -301,7 +311,7 @@ class Consumer(Follower):
 
     async def _log_all(self) -> None:
         """Log all rows.  Retries after a growing pause if the region cannot be read or written: no other task would."""
-        tries = 0
+        tries, failure = 0, LoggedFailure()
         while self.region.is_open:
             try:
                 waiting = await retry_until_ready(self.backfill_step)
@@ -310,11 +320,14 @@ class Consumer(Follower):
                     return
                 await asyncio.shield(waiting)
                 tries = 0
+                if failure.has_ended():
+                    _log.info("%s: backfill of %s goes on", self.name, self.region.info.encoded)
             except ColumnarError as error:
                 tries += 1
                 self.state.note_error(error.wire_message)
-                why = f"{self.name}: backfill of {self.region.info.encoded} goes on in {pause_s(tries):.1f} s"
-                _log.warning("%s: %s", why, error.text)
+                if failure.is_news(error.text):
+                    place = self.region.info.encoded
+                    _log.warning("%s: backfill of %s is tried again after pauses: %s", self.name, place, error.text)
                 await asyncio.sleep(pause_s(tries))
             except Exception as fault:  # noqa: BLE001 - its rows would never be delivered
                 tries += 1

@@ -14,8 +14,10 @@ from typing import Final, TypeAlias
 
 from columnar.errors import ColumnarError, DamagedData, RegionNotLocal, TriggerError, abbreviate
 from columnar.model.read import ReadSpec, projection
+from columnar.model.system_tables import DEAD_LETTERS_TABLE
 from columnar.model.trigger_registration import Registration
 from columnar.operations.access import TableAccess
+from columnar.operations.system_tables import SystemTables
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.log.change_record import ChangeRecord
 from columnar.regions.read.region_reads import fetch, rows_of
@@ -25,8 +27,7 @@ from columnar.regions.server import RegionServer
 from columnar.regions.tables import ServedTable
 from columnar.regions.write.images import covers
 from columnar.triggers import dead_letters
-from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, DeadLetter
-from columnar.triggers.system_tables import SystemTables
+from columnar.triggers.dead_letters import DeadLetter
 
 _log = logging.getLogger(__name__)
 

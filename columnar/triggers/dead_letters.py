@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from columnar.errors import DamagedData
 from columnar.model.mutation import Delete, Put, RowMutation
+from columnar.model.system_tables import DEAD_LETTERS_TABLE
 from columnar.regions.log import change_record
 from columnar.regions.log.change_record import ChangeRecord, pack_key, parse_token
 
-DEAD_LETTERS_TABLE: Final = "columnar:dead_letters"
 INFO: Final = b"info"
 LETTER_COLUMN: Final = b"info:letter"
 CHANGE_COLUMN: Final = b"info:change"

@@ -26,6 +26,7 @@ from columnar.flows.followers import Followers
 from columnar.flows.governor import STEP_S, GovernedStep, Governor
 from columnar.flows.log_upkeep import LogUpkeep
 from columnar.runtime.faults import FAULTS, UNEXPECTED, surviving
+from columnar.runtime.log_lines import levels_of_loggers
 from columnar.runtime.planned_step import PlannedStep
 from columnar.triggers.call_effects import AddLetter, CallEffects, LetterWriter
 from columnar.triggers.call_sender import CallSender
@@ -35,8 +36,9 @@ from columnar.triggers.dispatcher_state import DispatcherState
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.frames import RUN_PARTS, check_outcome
 from columnar.triggers.instructions import Instructions, Outcome
-from columnar.triggers.intake import Intake
+from columnar.triggers.intake import AnyConsumer, Intake
 from columnar.triggers.module_checks import FunctionChecks, ModuleTrials
+from columnar.triggers.owner_rights import OwnerRights
 from columnar.triggers.worker_process import MakeLink, Worker
 from columnar.triggers.worker_state import WorkerSlot
 
@@ -102,12 +104,14 @@ class Dispatcher:
         add_letter: AddLetter,
         figures: Figures | None = None,
         places: EffectPlaces | None = None,
+        owners: OwnerRights | None = None,
     ) -> None:
-        """``add_letter`` writes a dead letter and returns when it is on disk."""
+        """``add_letter`` writes a dead letter and returns when it is on disk; ``owners`` is None if rights are off."""
+        owners = owners or OwnerRights(None)
         self.state = DispatcherState(figures or Figures())
         self.intake = Intake(self.state, followers, upkeep, self.deliver)
-        self.sender = CallSender(self.state, self.intake, self, self._run_event)
-        self.effects = CallEffects(self.state, places, self._run_event)
+        self.sender = CallSender(self.state, self.intake, self, self._run_event, owners)
+        self.effects = CallEffects(self.state, places, self._run_event, owners)
         self.letters = LetterWriter(self.state, self.intake, add_letter, self._run_event)
         self.trials = ModuleTrials(self.state.pauses.untrusted, self.intake.functions_of, self.intake.advance_module)
         self.checks = FunctionChecks(self.workers)
@@ -163,7 +167,7 @@ class Dispatcher:
 
     # --- consumers -----------------------------------------------------------------------------------
 
-    def advance_consumer(self, consumer: Consumer) -> None:
+    def advance_consumer(self, consumer: AnyConsumer) -> None:
         self.sender.pool_of(consumer.registration.process)
         self.intake.advance_consumer(consumer)
 
@@ -172,7 +176,7 @@ class Dispatcher:
         self.state.withdraw(consumer.source)
         self._carry_out()
 
-    def drop_consumer(self, consumer: Consumer) -> None:
+    def drop_consumer(self, consumer: AnyConsumer) -> None:
         self.intake.drop_consumer(consumer)
         self._carry_out()
 
@@ -249,6 +253,8 @@ class Dispatcher:
             self.state.pools[slot.label].end_quarantine()
 
     def worker_ready(self) -> None:
+        if levels_of_loggers():
+            self.sender.send_levels()
         self.deliver()
 
     def worker_exited(self, worker: Worker, how: str) -> None:

@@ -86,12 +86,11 @@ class DispatcherState:
         self.pool_of(source.registration.process).rest(source)
         return False
 
-    def fail_read(self, source: DeliverySource, error: str, now_s: float) -> float:
-        """Plan to read the source's region again after a growing pause, as it cannot be read now; return the pause."""
+    def fail_read(self, source: DeliverySource, error: str, now_s: float) -> None:
+        """Plan to read the source's region again after a growing pause, as it cannot be read now."""
         pause = source.fail_read(error)
         source.plan_wake(now_s + pause)
         self.timers.plan(now_s + pause, source)
-        return pause
 
     def withdraw(self, source: DeliverySource) -> None:
         """Begin no more calls of the source; calls in flight end as usual."""
@@ -160,11 +159,11 @@ class DispatcherState:
         call.slot.admit(call, changes.size_bytes, changes.origins)
         return call
 
-    def refuse_call(self, call: Call, error: str, now_s: float) -> float:
+    def refuse_call(self, call: Call, error: str, now_s: float) -> None:
         """Requeue the changes of a new call, since they cannot be read now, and do as ``fail_read``."""
         call.source.requeue(call.open_deliveries)
         self.pools[call.slot.label].return_places(call, call.places)
-        return self.fail_read(call.source, error, now_s)
+        self.fail_read(call.source, error, now_s)
 
     def began(self, slot: WorkerSlot, numbers: list[int], now_s: float) -> None:
         """Plan timeouts for the calls that the worker has reported as running for longer than a moment."""

@@ -55,6 +55,8 @@ class EffectPlaces:
         if sound is None:
             sound = self._sound[trigger] = set()
         for table, mutation in writes:
+            if mutation.sends and (table, b"") not in sound:  # a queue
+                self._check_place(trigger, (table, b""), sound)
             for operation in mutation.operations:
                 if (table, operation.family) not in sound:
                     self._check_place(trigger, (table, operation.family), sound)

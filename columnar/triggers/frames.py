@@ -2,11 +2,13 @@
 
     frame := length:u32 msgpack-array           big-endian; the first element names the kind
 
-    to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch], ...]]
+    to the worker     ["run", [[id, trigger, function, side by side, [change, ...], progress, is batch, owner], ...]]
                                                                   several changes that are no batch are a run: each
-                                                                  change is a call of its own, with successive ids
+                                                                  change is a call of its own, with successive ids;
+                                                                  clients act as the owner; "" for the store itself
                       ["go", id]                                  the effects are written: run the next slice
                       ["check", id, function]
+                      ["levels", {logger: level}]                 of the loggers with a level of their own
                       ["reload", id]                              import changed source; answered by "checked"
     to the store      ["ready", 0]                                first of all: calls may be sent
                       ["began", [id, ...]]                        these calls run, their modules are imported; sent if
@@ -27,6 +29,8 @@
     change := [table, row, stamp, sequence, [[kind, column, timestamp, value], ...],
                {column: value} now | nil, {column: value} before | nil, attempt, is_backfill, the client's timestamp,
                hops, {column: value} after | nil, {look: looked} | nil, is_repeat]
+    message := [queue, number, body, name, group, priority, attempt, pushed: ms since 1970, {name: value} headers,
+                error of the last attempt]                    instead of a change, if the function serves a queue
     looked := [table, row, [family with further cells, ...], [[column, value], ...], why it cannot be read | "",
                whether that is temporary]
 
@@ -51,6 +55,7 @@ STEP_BYTES: Final = 64  # of a step's objects, in addition to its column and val
 IS_BACKFILL: Final = 8  # its place in a change
 HOPS: Final = 10
 RUN_PARTS: Final = 4  # of an outcome of changes of a run
+MESSAGE_PARTS: Final = 10  # a change has more
 
 
 def pack(*parts: Any) -> bytes:

@@ -19,8 +19,11 @@ from columnar.runtime.planned_step import PlannedStep
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.delivery_source import DeliverySource
 from columnar.triggers.dispatcher_state import DispatcherState
+from columnar.triggers.message_consumer import MessageConsumer
 
 _log = logging.getLogger(__name__)
+
+AnyConsumer = Consumer | MessageConsumer
 
 LOOP: Final = "the reader of triggers' logs"
 AGAIN_S: Final = 0.1  # after an unexpected exception
@@ -35,7 +38,7 @@ class Intake:
         self._state = state
         self._followers = followers
         self._deliver = deliver
-        self._consumers: dict[DeliverySource, Consumer] = {}
+        self._consumers: dict[DeliverySource, AnyConsumer] = {}
         self._moved_step = PlannedStep(LOOP, self.advance_moved)
         self._closing = False
 
@@ -43,35 +46,42 @@ class Intake:
         """Return the consumers of a trigger on open regions, or of all triggers if ``name`` is empty."""
         return [one for one in self._followers.of(trigger(name)) if isinstance(one, Consumer)]
 
-    def consumer_of(self, source: DeliverySource) -> Consumer:
+    def consumer_of(self, source: DeliverySource) -> AnyConsumer:
         """Return the consumer of a source that is not dropped."""
         return self._consumers[source]
 
     def functions_of(self, module: str) -> list[str]:
         """Return the functions of a module that triggers on this server name."""
-        registrations = [one.registration for one in self.consumers_of("")]
+        registrations = [source.registration for source in self._consumers]
         return sorted({one.function for one in registrations if one.module == module})
 
     def advance_module(self, module: str) -> None:
         """Advance the triggers of the module, which may be called again."""
-        for consumer in self.consumers_of(""):
-            if consumer.registration.module == module:
-                self._state.retries.note_moved(consumer.source)
+        for source in self._consumers:
+            if source.registration.module == module:
+                self._state.retries.note_moved(source)
         self.plan_advance()
 
-    def drop_consumer(self, consumer: Consumer) -> None:
+    def drop_consumer(self, consumer: AnyConsumer) -> None:
         self._state.drop_source(consumer.source, asyncio.get_running_loop().time())
         self._consumers.pop(consumer.source, None)
 
     # --- reading -------------------------------------------------------------------------------------
 
-    def advance_consumer(self, consumer: Consumer) -> None:
+    def advance_consumer(self, consumer: AnyConsumer) -> None:
         """Read as many changes as there is room for, and queue the consumer when a change is ready."""
         if self._take_up(consumer):
-            self._followers.notify(consumer.key)
+            self._notify(consumer)
             self._deliver()
 
-    def _take_up(self, consumer: Consumer) -> bool:
+    def _notify(self, consumer: AnyConsumer) -> None:
+        if isinstance(consumer, Consumer):
+            self._followers.notify(consumer.key)
+
+    def _is_present(self, consumer: AnyConsumer) -> bool:
+        return self._followers.has(consumer) if isinstance(consumer, Consumer) else consumer.is_present
+
+    def _take_up(self, consumer: AnyConsumer) -> bool:
         source = consumer.source
         self._consumers[source] = consumer
         if self._closing or self._state.pauses.cover(source):
@@ -80,11 +90,11 @@ class Intake:
         self._state.queue(source, asyncio.get_running_loop().time())
         return True
 
-    def _read_on(self, consumer: Consumer) -> None:
+    def _read_on(self, consumer: AnyConsumer) -> None:
         if self._fill(consumer) and not consumer.state.has_ready:
             asyncio.get_running_loop().call_soon(self._advance_if_present, consumer)
 
-    def _fill(self, consumer: Consumer) -> bool:
+    def _fill(self, consumer: AnyConsumer) -> bool:
         """Read the log for one step; return whether more is left.  Pauses the trigger and logs an error on damage."""
         try:
             return consumer.fill()
@@ -94,22 +104,18 @@ class Intake:
             consumer.state.note_error(error.wire_message)
             self._state.pauses.triggers.add(name)
         except ColumnarError as error:
-            now_s = asyncio.get_running_loop().time()
-            self.log_failed_read(consumer, error, self._state.fail_read(consumer.source, error.wire_message, now_s))
+            self._state.fail_read(consumer.source, error.wire_message, asyncio.get_running_loop().time())
+            consumer.log_failed_read(error)
         return False
 
-    def log_failed_read(self, consumer: Consumer, error: ColumnarError, after_s: float) -> None:
-        name, region = consumer.registration.name, consumer.region.info.encoded
-        _log.warning("trigger %s reads region %s again in %.1f s: %s", name, region, after_s, error.text)
-
-    def _advance_if_present(self, consumer: Consumer) -> None:
+    def _advance_if_present(self, consumer: AnyConsumer) -> None:
         try:
-            if self._followers.has(consumer):
+            if self._is_present(consumer):
                 self.advance_consumer(consumer)
         except UNEXPECTED as fault:
             self.retry_after_fault(consumer, fault)
 
-    def retry_after_fault(self, consumer: Consumer, fault: BaseException) -> None:
+    def retry_after_fault(self, consumer: AnyConsumer, fault: BaseException) -> None:
         """Advance the consumer again after a pause, because it met an exception."""
         FAULTS.met(LOOP, fault)
         consumer.state.note_error(ProgramFault(fault).wire_message)
@@ -139,10 +145,11 @@ class Intake:
                 continue
             try:
                 consumer.note_delivered(delivered)
-                if self._followers.has(consumer):
-                    self.upkeep.soon(consumer.region)
+                if self._is_present(consumer):
+                    if isinstance(consumer, Consumer):
+                        self.upkeep.soon(consumer.region)
                     self._take_up(consumer)
-                    self._followers.notify(consumer.key)  # also if it is paused
+                    self._notify(consumer)  # also if it is paused
             except UNEXPECTED as fault:
                 self.retry_after_fault(consumer, fault)
         self._deliver()

@@ -20,7 +20,7 @@ from typing import Any
 from columnar.errors import printable
 from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
-from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, TALLY, Effect
+from columnar.model.effect import BARRIER, CHECKPOINT, CONTRIBUTE, DELETE, PUT, SEND, TALLY, Effect
 from columnar.model.flow_graph import check_seen
 from columnar.model.key_parts import joined
 from columnar.model.mutation import Contribute
@@ -270,6 +270,8 @@ class Call:
         if effect[0] == CHECKPOINT:
             if self._left is None or self._left >= 0:
                 _, self.progress, self.part = effect
+            return
+        if effect[0] == SEND:  # a queue takes a message once: it is no part of the tables
             return
         if effect[0] in (CONTRIBUTE, TALLY):
             self._run.tallies |= effect[0] == TALLY

@@ -22,7 +22,7 @@ import logging
 from struct import Struct
 from typing import Final
 
-from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor, unpack_cursor
 from columnar.flows.follower_name import FollowerName
 from columnar.model.derivations import BEGINNING, Replay
 from columnar.regions.log.change_record import KEY_BYTES, Sequence, pack_key, unpack_key

@@ -240,7 +240,7 @@ class RetryState:
         registration = source.registration
         self._figures.of(trigger(registration.name), now_s).note_failed()
         self.instructions.failures.append((registration.name, delivery.attempt, error))
-        if source.state.failed(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
+        if source.state.fail_change(delivery.sequence, error, now_s, 0 if is_last else registration.attempts):
             source.begin_letter(delivery.sequence)
             self.instructions.letters.append(Letter(source, delivery, error, output))
         self.note_moved(source)

@@ -28,10 +28,11 @@ from columnar.triggers.api import (
     ChangeDraft,
     FailedChanges,
     Later,
+    Message,
     TriggerFunction,
 )
 from columnar.triggers.contribution_buffer import BUFFERED, buffer_contribution_pairs, buffer_contributions
-from columnar.triggers.frames import FRAME_BYTES
+from columnar.triggers.frames import FRAME_BYTES, MESSAGE_PARTS
 from columnar.triggers.lookup_client import lookup_rows_from
 from columnar.triggers.obstacles import obstacle_in
 
@@ -88,7 +89,30 @@ def _takes(call: TriggerFunction, count: int) -> bool:
     return True
 
 
-class Call:
+class Target(NamedTuple):
+    """The function of a call, and how the call counts and acts."""
+
+    trigger: str
+    function: str  # ``module:function``
+    side_by_side: int
+    owner: str  # as whom clients act; "" for the store itself
+
+
+class _Targeted:
+    __slots__ = ("target",)
+
+    target: Target
+
+    @property
+    def trigger(self) -> str:
+        return self.target.trigger
+
+    @property
+    def function(self) -> str:
+        return self.target.function
+
+
+class Call(_Targeted):
     """A call in the worker.  Owned by the thread that runs it; between two slices by no thread."""
 
     __slots__ = (
@@ -97,25 +121,25 @@ class Call:
         "argument",
         "begun_s",
         "effects",
-        "function",
         "has_next_slice",
         "id",
         "is_admitted",
         "is_batch",
         "is_begin_reported",
         "is_dropped",
-        "side_by_side",
         "size_bytes",
-        "trigger",
     )  # fmt: skip
 
     def __init__(self, parts: list[Any]) -> None:
         """``parts``: the fields of one call, as a "run" frame has them."""
-        self.id, self.trigger, self.function, self.side_by_side, changes, progress, self.is_batch = parts
+        self.id, trigger, function, side_by_side, changes, progress, self.is_batch, owner = parts
+        self.target = Target(trigger, function, side_by_side, owner)
         self._connect: Callable[[], Connection] | None = None  # of the thread that runs the slice
         self.argument: Any = (
             tuple([change_from(change, None, self._table) for change in changes])
             if self.is_batch
+            else message_from(changes[0])
+            if len(changes[0]) == MESSAGE_PARTS
             else change_from(changes[0], progress and progress[0], self._table)
         )
         self._part: int = progress[1] if progress else 0  # of the change's contributions, the first in this run
@@ -131,7 +155,7 @@ class Call:
         """Note that the store knows of the beginning of this slice."""
         self.is_begin_reported = True
 
-    def drop(self) -> None:
+    def drop_effects(self) -> None:
         """Note that the store wants no more effects of the call."""
         self.is_dropped = True
 
@@ -207,14 +231,15 @@ class Call:
         return self._connect().table(name)
 
 
-class Run:
+class Run(_Targeted):
     """Changes that the store sent together; each is a call of its own, and they run one after the other."""
 
-    __slots__ = ("_at", "_changes", "_number", "function", "has_next_slice", "is_admitted", "side_by_side", "trigger")
+    __slots__ = ("_at", "_changes", "_number", "has_next_slice", "is_admitted")
 
     def __init__(self, parts: list[Any]) -> None:
         """``parts``: the fields of one call, as a "run" frame has them."""
-        self._number, self.trigger, self.function, self.side_by_side, self._changes, _, _ = parts
+        self._number, trigger, function, side_by_side, self._changes, _, _, owner = parts
+        self.target = Target(trigger, function, side_by_side, owner)
         self._at = 0  # place of the next change
         self.is_admitted = False  # as in ``Call``, like ``has_next_slice``
         self.has_next_slice = False
@@ -224,7 +249,8 @@ class Run:
         at = self._at
         self._at = at + 1
         number = self._number + at
-        return Call([number, self.trigger, self.function, self.side_by_side, [self._changes[at]], None, False])
+        trigger, function, side_by_side, owner = self.target
+        return Call([number, trigger, function, side_by_side, [self._changes[at]], None, False, owner])
 
     def admit(self) -> None:
         """Count the run among the calls under way."""
@@ -422,6 +448,12 @@ def _ended(yielded: Iterator[Any]) -> Iterator[Any]:
     if close is not None:
         close()
     return iter(())
+
+
+def message_from(parts: list[Any]) -> Message:
+    """Decode a message of a served queue."""
+    queue, number, body, name, group, priority, attempt, pushed_ms, headers, error = parts
+    return Message(queue, str(number), body, name, group, priority, attempt, pushed_ms, headers, error)
 
 
 def change_from(

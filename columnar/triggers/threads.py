@@ -40,16 +40,20 @@ _END: Final = object()
 class Hand:
     """State of one thread: its connection to the store."""
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        """``connect`` makes a connection."""
+    def __init__(self, connect: Callable[[str], Connection]) -> None:
+        """``connect`` makes a connection that acts as a user, or for "" as the store itself."""
         self.connection: Connection | None = None  # made when a function first wants a client
         self._connect = connect
 
-    def connected(self) -> Connection:
-        """Return the connection."""
-        if self.connection is None:
-            self.connection = self._connect()
-        return self.connection
+    def connected(self, owner: str) -> Connection:
+        """Return the connection, which acts as the owner of the trigger that is called."""
+        connection = self.connection
+        if connection is not None and connection.user != owner:
+            connection.close()
+            connection = self.connection = None
+        if connection is None:
+            connection = self.connection = self._connect(owner)
+        return connection
 
     def exchange(self, connection: Connection | None) -> Connection | None:
         """Set the thread's connection, or None; return the previous one."""
@@ -66,8 +70,8 @@ class Work(Protocol):
     def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
         """Run one slice of the call; return its outcome.  ``clock`` is as for ``Call.run``."""
 
-    def connect(self) -> Connection:
-        """Make a connection to the store."""
+    def connect(self, user: str) -> Connection:
+        """Make a connection to the store that acts as the user, or for "" as the store itself."""
 
     def blocks(self, call: Call | Run) -> bool:
         """Return whether the call's function takes a client, or is not imported yet."""
@@ -232,7 +236,7 @@ class Threads:
                 return call
             with self._mutex:
                 under_way = self._in_flight.get(call.trigger, 0)
-                if under_way < call.side_by_side:
+                if under_way < call.target.side_by_side:
                     self._in_flight[call.trigger] = under_way + 1
                     return call
                 self._waiting.setdefault(call.trigger, deque()).append(call)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from columnar.errors import RegionNotLocal, TableNotEnabled
+from columnar.errors import RegionNotLocal
 from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Kind, Subscription
@@ -26,6 +26,7 @@ from columnar.model.flow_graph import Flow, flow_of
 from columnar.model.flow_status import TriggerStatus, status_of
 from columnar.model.region_messages import NOWHERE
 from columnar.model.trigger_registration import Registration
+from columnar.operations.system_tables import SystemTables
 from columnar.operations.table_operations import TableOperations
 from columnar.regions.region import Region
 from columnar.regions.server import RegionServer
@@ -37,18 +38,27 @@ from columnar.triggers.dead_letters import DeadLetter
 from columnar.triggers.dispatcher import Dispatcher
 from columnar.triggers.effect_places import EffectPlaces
 from columnar.triggers.lookup_prefetch import LookupPrefetch
-from columnar.triggers.system_tables import SystemTables
+from columnar.triggers.owner_rights import OwnerRights
+from columnar.triggers.queue_registrations import QueueRegistrations, of_tables
 from columnar.triggers.worker_process import MakeLink, WorkerProcess
 
 if TYPE_CHECKING:
+    from columnar.rights.rights_check import RightsHolder
     from columnar.wire.sockets import PrivateSocket
 
 _log = logging.getLogger(__name__)
 
 
 class TriggerManager:
-    def __init__(self, server: RegionServer, hub: Hub, modules: tuple[str, ...], operations: TableOperations) -> None:
-        """Workers take functions from ``modules``; effects are written by ``operations``."""
+    def __init__(
+        self,
+        server: RegionServer,
+        hub: Hub,
+        modules: tuple[str, ...],
+        operations: TableOperations,
+        rights: RightsHolder | None = None,
+    ) -> None:
+        """Workers take functions from ``modules``; ``operations`` writes effects; ``rights`` is None if off."""
         self.hub = hub
         self.governor = Governor()
         self.applier = Applier(operations.access, operations.writes, self.governor, hub.background)
@@ -56,13 +66,32 @@ class TriggerManager:
         self._server = server
         self._modules = modules
         self._triggers: Triggers | None = None  # None: the master has not sent any yet
+        self.queues = QueueRegistrations()
         self.system = SystemTables(server)
         self.dead_letter_store = DeadLetterStore(server, self.system)
         self.places_of_effects = EffectPlaces(lambda: self.triggers, hub.flows)
+        self._owner_rights = OwnerRights(rights)
         self.dispatcher = Dispatcher(
-            hub.followers, hub.upkeep, self.dead_letter_store.add_letter, hub.figures, self.places_of_effects
+            hub.followers,
+            hub.upkeep,
+            self.dead_letter_store.add_letter,
+            hub.figures,
+            self.places_of_effects,
+            self._owner_rights,
         )
-        hub.register(Kind(TRIGGER, True, self._is_removed, (BACKFILL, replaying.REPLAY), self.flows, self._stands))
+        marks = (BACKFILL, replaying.REPLAY)
+        hub.register(
+            Kind(
+                TRIGGER,
+                True,
+                self._is_removed,
+                marks,
+                self.flows,
+                self._stands,
+                lambda name: self.triggers.named(name),
+                lambda name: self.triggers.awaited_tables(name),
+            )
+        )
 
     # --- start and stop ----------------------------------------------------------------------------
 
@@ -77,10 +106,12 @@ class TriggerManager:
     def start_with(self, make_link: MakeLink) -> None:
         self.dispatcher.attach(make_link, self.applier, self.governor)
         self.hub.start()
+        self.queues.start(self.triggers)
 
     async def close(self) -> None:
         self.hub.stop()
         await self.dispatcher.close()
+        await self.queues.close()
         self.governor.close()
         self.hub.close()
 
@@ -91,7 +122,8 @@ class TriggerManager:
         async with self.hub.lock:
             previous, self._triggers = self.triggers, triggers
             self.places_of_effects.follow()
-            steps = triggers.steps_from(previous)
+            self._owner_rights.follow()
+            steps = self.queues.serve_queues(triggers.steps_from(previous))
             for one in steps.gone:
                 self.hub.unsubscribe(trigger(one.name))
                 self.dispatcher.forget_trigger(one.name)
@@ -188,7 +220,7 @@ class TriggerManager:
 
     def flows(self) -> list[Flow]:
         """Return the triggers as parts of the flow graph, with the places that their local effects wrote to."""
-        return [flow_of(one, self.places_of_effects.seen(one.name)) for one in self.registrations()]
+        return [flow_of(one, self.places_of_effects.seen(one.name)) for one in of_tables(self.registrations())]
 
     def _stands(self, name: str) -> tuple[str, int]:
         state = "blocked" if self.dispatcher.obstacle(name) else "running"
@@ -200,6 +232,8 @@ class TriggerManager:
         return [*map(self._status, self.registrations()), *map(_unusable, unusable)]
 
     def _status(self, registration: Registration) -> TriggerStatus:
+        if registration.queue:
+            return self.queues.status(registration)
         name, now_s = registration.name, time.monotonic()
         state, letters = self._stands(name)
         consumers = self.dispatcher.intake.consumers_of(name)
@@ -217,25 +251,12 @@ class TriggerManager:
             rate_per_s=self.hub.figures.of(trigger(name), now_s).rate_per_s(now_s),
         )
 
-    def awaited_tables(self, name: str) -> list[str]:
-        """Return the table of a trigger, or the tables of all triggers if ``name`` is empty.
-
-        Raises TriggerError if the trigger is unknown, and TableNotEnabled if its table is disabled.
-        """
-        if not name:
-            return sorted({one.table for one in self.registrations()})
-        table = self.triggers.known(name).registration.table
-        if not self._server.tables.known(table.encode()).enabled:
-            raise TableNotEnabled(table)
-        return [table]
-
     async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
         """Wait until the change ``token`` (empty: every change written so far) is delivered; return False on timeout.
 
         An empty name stands for all triggers.
         """
-        self.awaited_tables(name)
-        return await self.hub.waits.wait(trigger(name), token, timeout_s)
+        return await self.hub.wait_delivered(trigger(name), token, timeout_s)
 
     # --- dead letters ------------------------------------------------------------------------------
 

@@ -30,14 +30,9 @@ class TriggerPeerHandlers:
         manager: TriggerManager,
         server: RegionServer,
         change: Callable[[], asyncio.Future[None]],
-        wait: Callable[[str, str, float], Awaitable[bool]] | None = None,
     ) -> None:
-        """``change`` returns a shared future that ends when the set of regions that this server owns changes.
-
-        ``wait`` waits for followers of every kind, by their key; if it is None, only triggers can be waited for.
-        """
+        """``change`` returns a shared future that ends when the set of regions that this server owns changes."""
         self._manager = manager
-        self._wait = wait or manager.wait_delivered
         self._server = server
         self._change = change
         self.answers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
@@ -81,8 +76,9 @@ class TriggerPeerHandlers:
             waiting.cancel()
 
     async def _delivered(self, message: WaitForDelivery, timeout_s: float) -> bool:
-        is_delivered = await self._wait(message.trigger, message.token, timeout_s)
-        return is_delivered and (not message.saved or await self._manager.hub.saved(of_key(message.trigger)))
+        hub, name = self._manager.hub, of_key(message.trigger)
+        is_delivered = await hub.wait_delivered(name, message.token, timeout_s)
+        return is_delivered and (not message.saved or await hub.saved(name))
 
     def _epochs(self, regions: tuple[RegionInfo, ...]) -> list[int] | None:
         """Return the regions' epochs; None if this server does not own one of the regions."""

@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import importlib
 import io
+import logging
 import os
 import signal
 import site
@@ -25,7 +26,7 @@ import sys
 import sysconfig
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -75,6 +76,20 @@ class _CaughtOutput(io.TextIOBase):
         return len(text)
 
 
+def take_levels(levels: Mapping[str, str], before: Collection[str]) -> frozenset[str]:
+    """Set the levels of loggers, and take away those that loggers had ``before`` and have no more; return who has one.
+
+    Lines go to the output of the call that logs them.  Without a level they do from a warning on, as Python has it.
+    """
+    if levels and not logging.root.handlers:
+        logging.basicConfig(level=logging.WARNING)
+    for name in set(before) - levels.keys():
+        logging.getLogger(name).setLevel(logging.WARNING if name == "root" else logging.NOTSET)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    return frozenset(levels)
+
+
 class Worker:
     """The worker, which is the ``Work`` of its threads."""
 
@@ -83,9 +98,9 @@ class Worker:
     ) -> None:
         """``unix_socket`` is the store's private socket; if it is empty, functions connect to the port."""
         self._link = link
-        self.connect = partial(Connection, host, port)
+        self._connection_to = partial(Connection, host, port)
         if unix_socket:
-            self.connect = partial(Connection, unix_socket=unix_socket)
+            self._connection_to = partial(Connection, unix_socket=unix_socket)
         self._modules = modules
         self._functions: dict[str, Function] = {}
         self._announced: set[str] = set()  # modules of which the store knows that they are imported
@@ -97,6 +112,7 @@ class Worker:
         self._sending = threading.Lock()
         self._output = _CaughtOutput()
         self._copies = ForkedCopies(link)
+        self._levels: frozenset[str] = frozenset()  # loggers whose level the store has said
 
     def serve(self) -> None:
         """Run the requests of frames until the store closes the socket."""
@@ -121,14 +137,19 @@ class Worker:
                 calls += map(work_of, rest[0])
             elif kind == "check":
                 threading.Thread(target=self._check, args=rest, name="trigger-check", daemon=True).start()
+            elif kind == "levels":
+                self._levels = take_levels(rest[0], self._levels)
             elif kind == "reload":
                 threading.Thread(target=self._reload, args=rest, name="trigger-reload", daemon=True).start()
             else:
                 call = self._resting.pop(rest[0])
                 if kind == "drop":
-                    call.drop()
+                    call.drop_effects()
                 calls.append(call)
         return calls
+
+    def connect(self, user: str) -> Connection:
+        return self._connection_to(user=user)
 
     def run(self, call: Call, hand: Hand, clock: Callable[[], float]) -> list[Any]:
         self._output.begin()
@@ -137,7 +158,7 @@ class Worker:
         known = self._functions.get(call.function)
         is_announced = known is not None and known.module in self._announced
         load = known.loaded if known is not None and is_announced else partial(self._loaded, call)
-        outcome = call.run(load, hand.connected, clock)
+        outcome = call.run(load, partial(hand.connected, call.target.owner), clock)
         if self._copies.is_copy:
             self._copies.end_copy()
         if self._copies.were_made:

@@ -14,49 +14,30 @@ Owned by the loop; the governor runs its work in steps.
 
 from __future__ import annotations
 
-import logging
 from asyncio import Future, get_running_loop
 from collections.abc import Callable
 from collections.abc import Sequence as Several
-from dataclasses import dataclass
-from time import monotonic, perf_counter
+from time import monotonic
 from typing import ClassVar, Final
 
 from columnar.errors import ColumnarError, DamagedData, ProgramFault
 from columnar.flows.applier import Applier, Job
 from columnar.flows.delivery_state import DeliveryState
-from columnar.flows.figures import Figures
 from columnar.flows.follower import Follower
 from columnar.flows.follower_name import FollowerName
-from columnar.flows.governor import STEP_S, GovernedStep, Governor
-from columnar.regions.log.change_record import ChangeRecord, Sequence
+from columnar.flows.governed_follower import FollowerServices, GovernedFollower
+from columnar.regions.log.change_record import ChangeRecord, Sequence, SequenceRange
 from columnar.regions.region import Region
 from columnar.regions.write.images import images_of, union
-from columnar.runtime.faults import FAULTS, UNEXPECTED
-from columnar.runtime.planned_step import PlannedStep
 from columnar.views import progress as progresses
 from columnar.views.backfill import Backfill
 from columnar.views.contributions import Rules, difference
 from columnar.views.progress import Progress
 from columnar.views.share_writes import BATCH_RECORDS, ShareBatch
 
-_log = logging.getLogger(__name__)
-
 MAX_IN_FLIGHT: Final = 2 * BATCH_RECORDS  # a cursor has as many open numbers: some 30 KB, packed in 1 ms
 LOOP: Final = "views"
 ROOM_S: Final = 0.02  # until the next check of an applier that other followers have filled
-
-
-@dataclass(frozen=True, slots=True)
-class Maintaining:
-    """Parts that all followers of a server share.  Constant."""
-
-    applier: Applier
-    governor: Governor
-    is_intake_paused: Callable[[Follower], bool]  # no change of its region may be taken up now
-    step_follower: Callable[[Follower], None]
-    progressed: Callable[[Follower], None]
-    figures: Figures
 
 
 class SentBatches:
@@ -101,19 +82,26 @@ class SentBatches:
         self._jobs.clear()
 
 
-class ViewFollower(Follower):
+class ViewFollower(GovernedFollower):
     in_order: ClassVar[bool] = False
+    loop: ClassVar[str] = LOOP
 
     def __init__(
-        self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState, services: Maintaining
+        self,
+        name: FollowerName,
+        rules: tuple[Rules, ...],
+        region: Region,
+        state: DeliveryState,
+        services: FollowerServices,
+        applier: Applier,
     ) -> None:
         """``rules`` has the rules of each source of the view that is the region's table."""
         self.rules = rules
         self._images = union(one.images for one in rules)
-        super().__init__(name, region, frozenset(self._images), state)
-        self._services = services
+        super().__init__(name, region, frozenset(self._images), state, services)
+        self._applier = applier
         self._table = name.name.encode()
-        self._sent = SentBatches(services.applier, name, self._written)
+        self._sent = SentBatches(applier, name, self._written)
         progress = progresses.unpack(state.kept) if state.kept else Progress(region.info.region_id)
         self._backfill = Backfill(
             progress.in_region(region.info.region_id, region.info.start),
@@ -125,9 +113,6 @@ class ViewFollower(Follower):
             self._sent.send_batch,
             lambda: self._retry.soon(),
         )
-        self._is_there = True
-        self._steps = GovernedStep(services.governor, LOOP, self._work)
-        self._retry = PlannedStep(LOOP, lambda: services.step_follower(self))  # no change is taken before it runs
         self._batch = ShareBatch(self._table)
         self._taken: list[Sequence] = []  # of the changes in ``_batch``
         self._spoiled: list[Sequence] = []  # taken, but in no batch any more: to be put off
@@ -152,9 +137,8 @@ class ViewFollower(Follower):
         self._backfill.pause()
 
     def dropped(self) -> None:
-        self._is_there = False
+        super().dropped()
         self._sent.drop_all()
-        self._retry.cancel()
         if self._built is not None and not self._built.done():
             self._built.set_result(None)
 
@@ -177,8 +161,8 @@ class ViewFollower(Follower):
     def is_quiescent(self) -> bool:
         return not self.state.in_flight_count and not self._sent.has_batches
 
-    def has_delivered(self, sequence: Sequence) -> bool:
-        return self.is_prepared and super().has_delivered(sequence)
+    def has_delivered(self, changes: SequenceRange) -> bool:
+        return self.is_prepared and super().has_delivered(changes)
 
     def obstacle(self) -> str:
         return f"{self.name} is behind{self.failure}; columnar view list shows how far"
@@ -195,30 +179,11 @@ class ViewFollower(Follower):
 
     # --- steps ---------------------------------------------------------------------------------------
 
-    def _may_work(self) -> bool:
-        return self._is_there and not self._retry.is_planned and not self._services.is_intake_paused(self)
-
-    def _work(self) -> bool:
-        """Do one step for the governor.  Returns whether there is more to do."""
-        if not self._may_work():
-            return False
-        try:
-            self._put_off_spoiled()
-            ends_s = perf_counter() + STEP_S
-            while (more := self._do_a_little()) and perf_counter() < ends_s:
-                pass
-        except ColumnarError as error:
-            self._failed(error)
-            more = False
-        except UNEXPECTED as fault:
-            FAULTS.met(LOOP, fault)
-            self._failed(ProgramFault(fault))
-            more = False
-        self._after_work()
-        return more
+    def _begin_work(self) -> None:
+        self._put_off_spoiled()
 
     def _do_a_little(self) -> bool:
-        if not self._services.applier.has_room(self.name.key):
+        if not self._applier.has_room(self.name.key):
             self._retry.after(ROOM_S)
             return False
         if not self._backfill.is_over:
@@ -237,7 +202,7 @@ class ViewFollower(Follower):
                 self._services.step_follower(self)
         if self._built is not None and not self._built.done() and self.is_prepared:
             self._built.set_result(None)
-        self._services.progressed(self)
+        super()._after_work()
 
     # --- changes -------------------------------------------------------------------------------------
 
@@ -291,7 +256,7 @@ class ViewFollower(Follower):
         """Handle the end of a batch: there is room for more, or the follower pauses."""
         self._after_work()
         if error is None:
-            self.state.end_failures()
+            self._succeeded()
             self._services.step_follower(self)
         else:
             self._failed(error)
@@ -316,19 +281,12 @@ class ViewFollower(Follower):
         now_s = monotonic()
         self._services.figures.of(self.name, now_s).delivery(now_s, len(taken))
 
-    def _failed(self, error: ColumnarError) -> None:
-        """Put off the taken changes, and retry after a growing pause.
-
-        The region or its log cannot be read now, or the view cannot be written.
-        """
-        after_s = self.state.fail_follower(error.wire_message)
-        self._retry.after(after_s)  # first, so that it retries even if the rest fails
+    def _drop_work(self, error: ColumnarError) -> None:
+        """Put off the taken changes."""
         self._spoiled += self._taken
         self._taken, self._batch = [], ShareBatch(self._table)
         self._put_off_spoiled(error)
         self._backfill.pause()
-        self._services.figures.of(self.name, monotonic()).note_failed()
-        _log.warning("%s goes on in %.1f s: %s", self.name, after_s, error.text)
 
     def _put_off_spoiled(self, error: ColumnarError | None = None) -> None:
         if self._spoiled:

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from columnar.errors import ColumnarError, TableNotEnabled
+from columnar.errors import ColumnarError
 from columnar.flows.applier import Applier
 from columnar.flows.follower import Kind
 from columnar.flows.follower_name import FollowerName
@@ -51,7 +51,9 @@ class LocalViews:
         self.wait_saved_in_cluster: Callable[[list[str], str, float], Awaitable[bool]] | None = None
         self.on_backfilled: Callable[[str], None] = _nobody  # a view has all rows of one more local region
         server.upkeep.keep_guards(self.guards_needed_from)
-        hub.register(Kind(VIEW, True, self._is_removed, flows=self._flows))
+        hub.register(
+            Kind(VIEW, True, self._is_removed, flows=self._flows, named=self._named, awaited=self._awaited_tables)
+        )
 
     @property
     def views(self) -> ViewSet:
@@ -102,7 +104,7 @@ class LocalViews:
 
     async def _is_saved(self, name: str) -> bool:
         """Return whether the view has all changes written so far, and the cursors of all sources say so on disk."""
-        tables = self.awaited_tables(name)
+        tables = self._hub.awaited_tables(FollowerName(VIEW, name))
         if self.wait_saved_in_cluster is not None:
             return await self.wait_saved_in_cluster(tables, view_key(name), GUARDS_S)
         return await self.wait_delivered(name, "", GUARDS_S) and await self._hub.saved(FollowerName(VIEW, name))
@@ -126,30 +128,17 @@ class LocalViews:
     def view_statuses(self) -> tuple[ViewStatus, ...]:
         return () if self._manager is None else self._manager.view_statuses()
 
-    def awaited_tables(self, name: str) -> list[str]:
-        """Return the sources of the view.  Raises ViewError or TableNotEnabled."""
-        tables = [read.table for read in self.views.known(name).reads]
-        for table in tables:
-            if not self._server.tables.known(table.encode()).enabled:
-                raise TableNotEnabled(table)
-        return tables
+    def _named(self, name: str) -> str | None:
+        """Return the view's generation with readers, or None.  Raises ViewError if it rests."""
+        return self.views.named(self.views.live_table(name))
 
-    def awaited(self, name: str, token: str) -> list[tuple[str, str]]:
-        """Return the waits, in order, after which the view has the change ``token`` (empty: everything written now).
-
-        A change reaches a view of views through its source views.  So the waits for the source views come first, then a
-        wait for all changes that these have written.  Raises ViewError.
-        """
-        steps: dict[str, str] = {}
-        sources = [read.table for read in self.views.known(name).reads if self.views.find(read.table) is not None]
-        for source in sources:
-            steps |= dict(self.awaited(source, token))
-        return [*steps.items(), (name, "" if sources else token)]
+    def _awaited_tables(self, name: str) -> list[str]:
+        """Return the sources of the view.  Raises ViewError."""
+        return [read.table for read in self.views.known(name).reads]
 
     async def wait_delivered(self, name: str, token: str, timeout_s: float) -> bool:
         """Wait until the view has a source's change ``token`` (empty: all written so far).
 
         Returns False at the timeout.
         """
-        self.awaited_tables(name)
-        return await self._hub.waits.wait(FollowerName(VIEW, name), token, timeout_s)
+        return await self._hub.wait_delivered(FollowerName(VIEW, name), token, timeout_s)

@@ -16,6 +16,7 @@ from columnar.flows.applier import Applier
 from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Follower, Subscription, mark_beginning
 from columnar.flows.follower_name import FollowerName
+from columnar.flows.governed_follower import FollowerServices
 from columnar.flows.governor import Governor
 from columnar.flows.hub import Hub
 from columnar.model.derivations import VIEW, KeptView, ViewSet
@@ -24,7 +25,7 @@ from columnar.model.view_definition import from_json
 from columnar.regions.region import Region
 from columnar.regions.write.images import union
 from columnar.views.contributions import Rules, rules_of
-from columnar.views.follower import MAX_IN_FLIGHT, Maintaining, ViewFollower
+from columnar.views.follower import MAX_IN_FLIGHT, ViewFollower
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +41,9 @@ class ViewManager:
         """``on_backfilled`` is called with the name of a view being built when it has all rows of a local region."""
         self._hub = hub
         self._on_backfilled = on_backfilled
-        self._with = Maintaining(
-            applier, governor, self._is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures
+        self._applier = applier
+        self._services = FollowerServices(
+            governor, hub.upkeep.is_intake_paused, hub.listener.step_follower, self._progressed, hub.figures
         )
         self._assigned_views = NO_VIEWS
         self._unreadable: dict[str, str] = {}  # view name -> why it has no follower here
@@ -96,21 +98,15 @@ class ViewManager:
     def _follower(
         self, name: FollowerName, rules: tuple[Rules, ...], region: Region, state: DeliveryState
     ) -> ViewFollower:
-        return ViewFollower(name, rules, region, state, self._with)
+        return ViewFollower(name, rules, region, state, self._services, self._applier)
 
     # --- services for followers ------------------------------------------------------------------------
-
-    def _is_intake_paused(self, follower: Follower) -> bool:
-        hub = self._hub
-        return hub.upkeep.is_saving_paused or hub.followers.is_paused(follower.region.info.region_id)
 
     def _progressed(self, follower: Follower) -> None:
         view = self._assigned_views.find(follower.name.name)
         if view is not None and follower.is_prepared:
             self._note_backfilled(view, follower.region.info.region_id)
-        if follower.dirty:
-            self._hub.upkeep.soon(follower.region)
-        self._hub.followers.notify(follower.key)
+        self._hub.upkeep.note_progress(follower)
 
     def _note_backfilled(self, view: KeptView, region_id: int) -> None:
         backfilled = self._backfilled.setdefault((view.name, view.number), set())

@@ -37,7 +37,7 @@ from columnar.webui.cluster_status import PageStatus
 from columnar.webui.families import of_cluster
 from columnar.webui.flow_page import FlowPage
 from columnar.webui.host import of_room
-from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, merged, metric_of
+from columnar.webui.metrics import FamilyCollector, answer, merged, metric_of
 from columnar.webui.pages import (
     MAX_LISTED_TRIGGERS,
     REFRESH_S,
@@ -214,7 +214,7 @@ class ClusterPages(Pages):
         self._page, answers = status_pages.page, status_pages.answers
         own: dict[str, Callable[[Request], Response]] = {
             "/": answers["/servers"],
-            "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
+            "/metrics": lambda request: answer(self._registry, request),
             "/health": lambda _: self._health(),
             **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
             "/triggers": lambda _: self._triggers(),

@@ -18,10 +18,21 @@ from columnar.model.histogram import BOUNDS_S
 HISTORY_S: Final = 120  # of requests per second, one sample a second
 
 
+class Trace:
+    """The trace of a request."""
+
+    __slots__ = ("at_s", "seconds", "trace_id")
+
+    def __init__(self, trace_id: str, seconds: float, at_s: float) -> None:
+        self.trace_id = trace_id  # in hexadecimal digits
+        self.seconds = seconds  # that the request took
+        self.at_s = at_s  # when it was answered, since 1970
+
+
 class MethodCounters:
     """A method's totals since the start."""
 
-    __slots__ = ("buckets", "bytes_in", "bytes_out", "errors", "seconds")
+    __slots__ = ("buckets", "bytes_in", "bytes_out", "errors", "seconds", "traces")
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(BOUNDS_S) + 1)  # calls by latency, up to each bound; the last bucket has the rest
@@ -29,6 +40,7 @@ class MethodCounters:
         self.bytes_in = 0
         self.bytes_out = 0
         self.errors: dict[str, int] = {}  # by class of error
+        self.traces: list[Trace | None] = []  # the last of each bucket; empty if requests are not traced
 
     def add_request(self, seconds: float, error: str | None, bytes_in: int, bytes_out: int) -> None:
         self.buckets[bisect_left(BOUNDS_S, seconds)] += 1
@@ -37,6 +49,11 @@ class MethodCounters:
         self.bytes_out += bytes_out
         if error is not None:
             self.errors[error] = self.errors.get(error, 0) + 1
+
+    def add_trace(self, trace: Trace) -> None:
+        if not self.traces:
+            self.traces = [None] * len(self.buckets)
+        self.traces[bisect_left(BOUNDS_S, trace.seconds)] = trace
 
     @property
     def calls(self) -> int:
@@ -67,6 +84,12 @@ class RequestCounters:
         if counters is None:
             counters = self.by_method[method] = MethodCounters()
         counters.add_request(seconds, error, bytes_in, bytes_out)
+
+    def trace_done(self, method: str, trace_id: str, seconds: float, at_s: float) -> None:
+        """Note the trace of a request that ``request_done`` has counted."""
+        counters = self.by_method.get(method)
+        if counters is not None:
+            counters.add_trace(Trace(trace_id, seconds, at_s))
 
     def total(self) -> int:
         return sum(counters.calls for counters in self.by_method.values())
@@ -111,3 +134,6 @@ class ServiceCounters:
         if name is None:
             name = self._names[method] = self._prefix + method
         self._counters.request_done(name, seconds, error, bytes_in, bytes_out)
+
+    def trace_done(self, method: str, trace_id: str, seconds: float, at_s: float) -> None:
+        self._counters.trace_done(self._prefix + method, trace_id, seconds, at_s)

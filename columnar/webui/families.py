@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from columnar.model.measures import COUNTER, GAUGE, HISTOGRAM, Family, by_label, single
+from columnar.runtime import log_lines
 from columnar.runtime.faults import FAULTS
 from columnar.version import PYTHON, parts_of
 from columnar.webui.cluster_status import PageStatus
@@ -32,7 +33,7 @@ def of_process(status: Status) -> Iterator[Family]:
     yield by_label("columnar_memory_limit_bytes", GAUGE, "Bound of each part (--memory).", "part", most)
     yield single("columnar_commits", COUNTER, "Group commits: fsyncs of the log.", status.commits)
     yield single("columnar_slow_requests", COUNTER, "Requests slower than --slow-ms.", status.slow_requests)
-    yield log_lines_dropped(status.log_lines_dropped)
+    yield log_lines_dropped(log_lines.dropped())
     yield loop_faults(status.loop_faults)
     yield from _requests(status)
 
@@ -140,6 +141,18 @@ def of_views(status: Status) -> Iterator[Family]:
     ):
         numbers = [(one.table, float(value)) for one, value in zip(found, values, strict=True)]
         yield by_label(f"columnar_view_{name}", GAUGE, about, "view", numbers)
+
+
+def of_streams(status: Status) -> Iterator[Family]:
+    """Yield the families of change streams; none for a process without readers."""
+    found = status.streams
+    if found is None:
+        return
+    yield single("columnar_stream_waiting_readers", GAUGE, "Requests that wait for changes of regions.", found.waiting)
+    yield single("columnar_stream_replies", COUNTER, "Replies to readers, with and without events.", found.replies)
+    yield single("columnar_stream_sent_bytes", COUNTER, "Bytes of events in replies.", found.sent_bytes)
+    about = "Events read for readers; several replies may share them."
+    yield single("columnar_stream_events", COUNTER, about, found.events)
 
 
 def of_node(status: NodeStatus) -> Iterator[Family]:

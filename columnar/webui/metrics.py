@@ -1,26 +1,37 @@
-"""``/metrics``: metric families in Prometheus' text form.
+"""``/metrics``: metric families in Prometheus' text form, or in OpenMetrics' where the reader asks for it.
 
 Each server has its own registry, so that the metrics of two servers in one process do not mix.  Nothing is counted
 here: the hot path updates plain lists (``counters``), and each scrape converts them to families.
+
+OpenMetrics has exemplars: a bucket of the latencies names the trace of its last request (``thrift.request_spans``), in
+a standalone process that traces.  Servers of a cluster send their families as numbers, which have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.openmetrics import exposition as open_metrics
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar, Sample
+from werkzeug.wrappers import Request, Response
 
 from columnar.model.histogram import BOUNDS_S
 from columnar.model.measures import COUNTER, GAUGE, Family
 from columnar.webui import families
+from columnar.webui.counters import Trace
 from columnar.webui.host import of_disk, sizes_of
 from columnar.webui.status import Status, TableLine
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS: Final = "application/openmetrics-text"
+OPEN_VERSION: Final = "1.0.0"
+LATENCIES: Final = "columnar_request_seconds"
+TRACE_ID: Final = "trace_id"  # the label of an exemplar
 SERVER: Final = "server"  # the label of the families of one server
 _BOUNDS: Final = (*(f"{bound:g}" for bound in BOUNDS_S), "+Inf")
 
@@ -41,9 +52,28 @@ class FamilyCollector(Collector):
 def registry_of(status: Callable[[], Status]) -> CollectorRegistry:
     """Return the registry of a standalone process."""
     registry = CollectorRegistry()
-    registry.register(FamilyCollector(lambda: map(metric_of, _of_one(status()))))
+    registry.register(FamilyCollector(lambda: _metrics_of_one(status())))
     ProcessCollector(registry=registry)  # process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds
     return registry
+
+
+def _metrics_of_one(status: Status) -> Iterator[Metric]:
+    for metric in map(metric_of, _of_one(status)):
+        if metric.name == LATENCIES and any(one.traces for one in status.methods):
+            traces = {one.name: one.traces for one in status.methods}
+            metric.samples[:] = list(_with_exemplars(metric.samples, traces))
+        yield metric
+
+
+def _with_exemplars(samples: Iterable[Sample], traces: Mapping[str, Sequence[Trace | None]]) -> Iterator[Sample]:
+    for sample in samples:
+        its = traces.get(sample.labels["method"], ())
+        at = _BOUNDS.index(sample.labels["le"]) if its and "le" in sample.labels else None
+        trace = its[at] if at is not None else None
+        if trace is None:
+            yield sample
+        else:
+            yield sample._replace(exemplar=Exemplar({TRACE_ID: trace.trace_id}, trace.seconds, trace.at_s))
 
 
 def _of_one(status: Status) -> Iterator[Family]:
@@ -53,14 +83,33 @@ def _of_one(status: Status) -> Iterator[Family]:
     yield from families.of_triggers(status)
     yield from families.of_flows(status)
     yield from families.of_views(status)
+    yield from families.of_streams(status)
 
 
 def _size_of(table: TableLine) -> int:
     return sum(sizes_of(table))
 
 
-def exposition(registry: CollectorRegistry) -> bytes:
-    return generate_latest(registry)
+def answer(registry: CollectorRegistry, request: Request) -> Response:
+    """Return the metrics in the form that the request accepts."""
+    if accepts_open_metrics(request.headers.get("Accept", "")):
+        kind = f"{OPEN_METRICS}; version={OPEN_VERSION}; charset=utf-8"
+        text: bytes = open_metrics.generate_latest(registry)  # type: ignore[no-untyped-call]
+        return Response(text, content_type=kind)
+    return Response(generate_latest(registry), content_type=CONTENT_TYPE)
+
+
+def accepts_open_metrics(accept: str) -> bool:
+    """Return whether a header ``Accept`` names OpenMetrics, in our version or in any.
+
+    The function of the library raises at versions that are no numbers.
+    """
+    for said in accept.split(","):
+        kind, *parameters = (part.strip().lower() for part in said.split(";"))
+        values = dict(one.partition("=")[::2] for one in parameters)
+        if kind == OPEN_METRICS and values.get("version", OPEN_VERSION) == OPEN_VERSION:
+            return values.get("q", "1") not in ("0", "0.0", "0.00", "0.000")
+    return False
 
 
 def metric_of(family: Family) -> Metric:

@@ -19,7 +19,7 @@ from werkzeug.wrappers import Request, Response
 
 from columnar.model.measures import GAUGE, Family, by_label
 from columnar.webui.families import of_node
-from columnar.webui.metrics import CONTENT_TYPE, FamilyCollector, exposition, metric_of
+from columnar.webui.metrics import FamilyCollector, answer, metric_of
 from columnar.webui.node_status import NodeStatus
 from columnar.webui.pages import REFRESH_S, Pages, health_of, live, ready_of
 from columnar.webui.status import LIVE_PATHS, READY_PATHS
@@ -43,7 +43,7 @@ class NodePages(Pages):
             "/health": lambda _: health_of(self._status().faults),
             **dict.fromkeys(READY_PATHS, lambda _: ready_of(self._status().obstacles)),
             **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
-            "/metrics": lambda _: Response(exposition(self._registry), content_type=CONTENT_TYPE),
+            "/metrics": lambda request: answer(self._registry, request),
         }
         super().__init__(answers, store, visitors)
 

@@ -31,9 +31,9 @@ from columnar.errors import abbreviate
 from columnar.model.flow_status import silent_remark
 from columnar.runtime.faults import FAULTS
 from columnar.webui.host import memory_bytes, sizes_of
-from columnar.webui.metrics import CONTENT_TYPE, exposition, registry_of
+from columnar.webui.metrics import answer, registry_of
 from columnar.webui.status import LIVE_PATHS, OLDER_PATHS, READY_PATHS, NotAnswering, Status, TableLine
-from columnar.wire.browsers import Visitors
+from columnar.wire.browsers import Visitors, is_loopback
 
 REFRESH_S: Final = 5
 TABLES_PER_PAGE: Final = 100  # on the first page; a table's own page shows only the table
@@ -121,6 +121,9 @@ class Pages:
         why = self._visitors.refuses_host(request.headers.get("Host"))
         if why is not None:
             return Response(f"{why}\n", 403, mimetype="text/plain")
+        refused = self._refused_by_guard(request)
+        if refused is not None:
+            return refused
         above = request.path.rpartition("/")[0]
         answer = self._answers.get(request.path) or self._answers.get(f"{above}/*")
         if answer is not None and request.method not in ("GET", "HEAD"):
@@ -129,6 +132,19 @@ class Pages:
             return answer(request) if answer is not None else self._unknown(request)
         except NotAnswering as error:
             return Response(f"unhealthy: {error}\n", 503, mimetype="text/plain")
+
+    def _refused_by_guard(self, request: Request) -> Response | None:
+        guard = self._visitors.guard
+        if guard is None or request.path in (*LIVE_PATHS, *READY_PATHS):
+            return None
+        host = request.remote_addr or ""
+        is_private = request.scheme == "https" or is_loopback(host)
+        refused = guard(request.headers.get("Authorization", ""), host, is_private)
+        if refused is None:
+            return None
+        status, why = refused
+        headers = {"WWW-Authenticate": 'Basic realm="columnar", charset="UTF-8"'} if status == 401 else {}
+        return Response(f"{why}\n", status, headers, mimetype="text/plain")
 
     def _unknown(self, _request: Request) -> Response:
         """Return the answer for a path that is none of the pages; may raise NotAnswering."""
@@ -166,18 +182,20 @@ class StatusPages(Pages):
         store: str,
         visitors: Visitors | None,
         more: Mapping[str, Callable[[Request], Response]],
+        notes: Callable[[], Sequence[str]],
     ) -> None:
         """Pass the template of ``/`` as ``page``, and other pages by their paths as ``more``.
 
-        ``faults`` returns the store's faults or raises NotAnswering.
+        ``faults`` returns the store's faults, ``notes`` what else ``/health`` says, or they raise NotAnswering.
         """
         self._status = status
         self._faults = faults
+        self._notes = notes
         self._registry: CollectorRegistry = registry_of(status)
         self._page = page
         answers: dict[str, Callable[[Request], Response]] = {
             "/": self._index,
-            "/metrics": lambda _: self._metrics(),
+            "/metrics": lambda request: answer(self._registry, request),
             "/health": lambda _: self._health(),
             **dict.fromkeys(LIVE_PATHS, lambda _: self._live()),
             **dict.fromkeys(READY_PATHS, lambda _: self._ready()),
@@ -186,7 +204,7 @@ class StatusPages(Pages):
         super().__init__(answers, store, visitors)
 
     def _health(self) -> Response:
-        return health_of(self._faults())
+        return health_of(self._faults(), notes=self._notes())
 
     def _live(self) -> Response:
         """Answer ``/livez`` if the loop iterates."""
@@ -197,9 +215,6 @@ class StatusPages(Pages):
         """Answer ``/readyz`` if the loop iterates: readers are served whatever the disk does."""
         self._faults()
         return ready_of(())
-
-    def _metrics(self) -> Response:
-        return Response(exposition(self._registry), content_type=CONTENT_TYPE)
 
     def _index(self, request: Request) -> Response:
         """Return the first page, whose size is bounded however many tables and regions there are."""
@@ -237,9 +252,10 @@ def status_pages(
     store: str = "",
     visitors: Visitors | None = None,
     more: Mapping[str, Callable[[Request], Response]] | None = None,
+    notes: Callable[[], Sequence[str]] = tuple,
 ) -> StatusPages:
     """Return the application, with its template read from the package."""
-    return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {})
+    return StatusPages(status, faults, environment().get_template("status.html"), store, visitors, more or {}, notes)
 
 
 def _limited_table_rows(lines: Sequence[TableLine]) -> list[TableRow]:

@@ -33,6 +33,7 @@ from columnar.webui.status import (
     Sources,
     Status,
     gather,
+    notes_of,
 )
 from columnar.wire.browsers import Visitors
 
@@ -120,13 +121,14 @@ class StoreSite:
             flows = FlowPage(lambda: (ask(sources.flows), ()), lambda: ask(status), pages.page)
             requests = RequestPage(
                 lambda: ({"": tuple(of_process(ask(self._status)))}, ()),
-                lambda: (ask(lambda: tuple(sources.slow())), ()),
+                lambda: (ask(lambda: tuple(sources.slow_log.recent)), ()),
                 lambda: ask(status),
                 pages.page,
             )
             more = {**pages.answers, "/flows": flows.answer, "/requests": requests.answer}
         faults = sources.descriptions.faults
-        return status_pages(lambda: ask(self._status), lambda: ask(faults), sources.address, visitors, more)
+        notes = partial(ask, lambda: notes_of(sources.flows()))
+        return status_pages(lambda: ask(self._status), lambda: ask(faults), sources.address, visitors, more, notes)
 
     def _status(self) -> Status:
         return gather(self._sources)

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from columnar.cluster.row_forms import RegionState
 from columnar.memory_plan import MemoryPart
+from columnar.model.flow_status import FEED
 from columnar.operations.descriptions import Descriptions
 from columnar.operations.scanner_table import ScannerTable
 from columnar.regions.tables import ServedTable
-from columnar.runtime import log_lines
 from columnar.runtime.faults import FAULTS
 from columnar.version import full
-from columnar.webui.counters import RequestCounters
+from columnar.webui.counters import RequestCounters, Trace
 
 if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
+    from columnar.model.change_stream import StreamCounts
     from columnar.model.cluster_status_records import (
         ClusterStatus,
         DecisionStatus,
@@ -33,12 +34,13 @@ if TYPE_CHECKING:  # 0.15 MB that only pages about servers need
         TransitionStatus,
     )
     from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
-    from columnar.model.measures import SlowRequest
+    from columnar.operations.slow_log import SlowLog
 
 T = TypeVar("T")
 LIVE_PATHS: Final = ("/livez", "/live")  # the first as probes usually name it, the second since before
 READY_PATHS: Final = ("/readyz", "/ready")
 OLDER_PATHS: Final = frozenset({LIVE_PATHS[1], READY_PATHS[1]})
+NOTES: Final = 20  # of one answer of /health
 LOOP_TIMEOUT_S: Final = 2.0  # if the loop does not answer in this time, /health answers 503
 
 
@@ -89,6 +91,7 @@ class MethodLine:
     bytes_out: int
     median_s: float
     p99_s: float
+    traces: tuple[Trace | None, ...] = ()  # the last trace of each bucket; empty if requests are not traced
 
     @property
     def failed(self) -> int:
@@ -117,8 +120,8 @@ class Status:
     flows: tuple[FlowStatus, ...] = ()  # of every kind
     faults: tuple[str, ...] = ()  # faults that an operator must end
     unwritable_regions: int = 0  # regions that refuse writes
-    log_lines_dropped: int = 0
     loop_faults: tuple[tuple[str, int], ...] = ()  # unexpected exceptions that loops survived, by loop
+    streams: StreamCounts | None = None  # None: no reader has come
 
 
 class ClusterStatusSource(Protocol):
@@ -139,6 +142,10 @@ class ClusterStatusSource(Protocol):
     def decisions(self) -> Sequence[DecisionStatus]: ...
 
 
+def _no_streams() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The functions that supply a status.  Each is called on the loop and must not block."""
@@ -151,13 +158,13 @@ class Sources:
     counters: RequestCounters
     connections: Callable[[], int]
     commits: Callable[[], int]
-    slow_requests: Callable[[], int]
+    slow_log: SlowLog
     triggers: Callable[[], list[TriggerStatus]]
     views: Callable[[], Iterable[ViewStatus]] = tuple
     memory: Callable[[], tuple[MemoryPart, ...]] = tuple
     hot_modules: Callable[[], str] = str
     flows: Callable[[], Sequence[FlowStatus]] = tuple
-    slow: Callable[[], Iterable[SlowRequest]] = tuple  # the last slow requests
+    streams: Callable[[], StreamCounts | None] = _no_streams
     cluster_source: Callable[[], ClusterStatusSource] | None = (
         None  # for pages of servers, tables and rows; called at their first visit
     )
@@ -165,6 +172,12 @@ class Sources:
     def obstacles(self) -> Sequence[str]:
         """Return why the store cannot take clients: nothing, because a full disk keeps no reader waiting."""
         return ()
+
+
+def notes_of(flows: Iterable[FlowStatus]) -> list[str]:
+    """Return why feeds stand still, for ``/health``: the store serves, but a topic lacks changes."""
+    found = (f"feed {one.name}: {one.error}" for one in flows if one.kind == FEED and one.error)
+    return list(islice(found, NOTES))
 
 
 def gather(sources: Sources) -> Status:
@@ -183,8 +196,7 @@ def gather(sources: Sources) -> Status:
         open_regions=descriptions.open_count(),
         open_scanners=len(sources.scanners),
         commits=sources.commits(),
-        slow_requests=sources.slow_requests(),
-        log_lines_dropped=log_lines.dropped(),
+        slow_requests=sources.slow_log.count,
         tables=tuple(_table(served, list(islice(states, len(served.regions)))) for served in tables),
         methods=_methods(sources.counters),
         triggers=tuple(sources.triggers()),
@@ -195,6 +207,7 @@ def gather(sources: Sources) -> Status:
         faults=descriptions.faults(),
         unwritable_regions=descriptions.unwritable_count(),
         loop_faults=tuple(FAULTS.counts()),
+        streams=sources.streams(),
     )
 
 
@@ -235,6 +248,7 @@ def _methods(counters: RequestCounters) -> tuple[MethodLine, ...]:
             bytes_out=counted.bytes_out,
             median_s=counted.quantile_s(0.5),
             p99_s=counted.quantile_s(0.99),
+            traces=tuple(counted.traces),
         )
         for name, counted in sorted(counters.by_method.items())
     )

@@ -11,14 +11,14 @@ can reach a store on loopback.  Four headers identify a browser's request; Thrif
 A host name in ``Host`` is refused only on loopback.  On other addresses a server may have host names, which it does not
 know.
 
-Knows nothing of sockets and of Thrift; ``http_framing`` and ``webui.pages`` call it.
+Knows nothing of sockets and of Thrift; ``http_transport`` and ``webui.pages`` call it.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -54,6 +54,9 @@ def checked_origin(text: str) -> str:
     return text.rstrip("/").lower()
 
 
+Guard = Callable[[str, str, bool], tuple[int, str] | None]  # authorization, client's host, whether it is private
+
+
 @dataclass(slots=True)
 class Visitors:
     """The hosts and web pages whose HTTP requests are answered.
@@ -63,6 +66,11 @@ class Visitors:
 
     on_loopback: bool = False  # the port listens on loopback alone
     origins: frozenset[str] = field(default_factory=frozenset)  # pages that may send requests, and read the answers
+    guard: Guard | None = None  # of pages and metrics; None: everybody sees them
+
+    def guard_pages(self, guard: Guard) -> None:
+        """Ask ``guard`` whether a request for a page is refused; call before the first request."""
+        self.guard = guard
 
     @staticmethod
     def of(host: str, origins: Iterable[str]) -> Visitors:
@@ -98,14 +106,24 @@ class Visitors:
             return False
         return address.is_loopback or is_of_this_machine(name)
 
-    def refuses_page(self, headers: dict[str, str]) -> tuple[int, str] | None:
-        """Return status and reason if a web page sent this without permission; ``headers`` has lower-case names."""
-        if self.allowed_origin(headers) is not None:
-            return None
+    def refuses_origin(self, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Return status and reason if a browser sent this for a page that is not allowed.
+
+        ``headers`` has lower-case names.
+        """
         origin = headers.get("origin")
-        if origin is not None or any(name in headers for name in _FETCH_HEADERS):
+        if self.allowed_origin(headers) is None and (
+            origin is not None or any(name in headers for name in _FETCH_HEADERS)
+        ):
             page = f"a page of {origin[:200]}" if origin else "a browser"
             return 403, f"{page} may not use this store; allow it with --allow-origin"
+        return None
+
+    def refuses_page(self, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Return status and reason as ``refuses_origin``; also if it has a type that pages send without Origin."""
+        found = self.refuses_origin(headers)
+        if found is not None or self.allowed_origin(headers) is not None:
+            return found
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind in SIMPLE_TYPES:
             return 415, f"send the message as application/x-thrift, not as {kind}"

@@ -11,20 +11,24 @@ Owned by the loop.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from columnar.errors import OutcomeUnknown, RegionUnavailable
 from columnar.limits import SMALL_REQUEST_BYTES
+from columnar.model.measures import RequestTime
 from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.wire.codec import CALL, ONEWAY, Request
 from columnar.wire.codec_replies import RowList
 from columnar.wire.framing import Hangup, Refusal, Whole
 from columnar.wire.large_calls import Aside, LargeCaller
-from columnar.wire.service import Awaited, CallContext, ForwardedReply, Later, Raw, Waiting
+from columnar.wire.service import Awaited, CallContext, ForwardedReply, Keep, Later, Raw, Rights, Waiting
 
 if TYPE_CHECKING:
+    from columnar.wire.http_sign_in import HttpSignIn
     from columnar.wire.server import WireServer
 
 SLICE_S: Final = 0.002  # time slice of a connection on the loop
@@ -32,6 +36,17 @@ LARGE_BYTES: Final = 64 * 1024  # the arguments of a larger request are not kept
 
 Message = Request | Refusal
 _DIRECT: Final = frozenset({list, RowList, type(None), bool, int, str, bytes, dict})
+
+
+async def _kept(result: Awaitable[Any], keep: Keep) -> Any:
+    return keep(await result)
+
+
+# The reasons for which a request pauses, as the log of slow requests names them.
+FSYNC: Final = "fsync"  # its write is durable with the next fsync
+STEPS: Final = "steps"  # it works in steps, between which the loop serves other requests
+REGION: Final = "region"  # its region was moving, splitting or opening; it is tried again then
+SERVER: Final = "server"  # another server has the region
 
 
 class Caller:
@@ -45,13 +60,34 @@ class Caller:
         self._aside: Aside | None = None  # the large message that a thread decodes
         self._forwarded: ForwardedReply | None = None  # the call that another server answers
         self._busy = False  # an answer is pending, or a large message is decoded
+        self.http_sign_in: HttpSignIn | None = None  # None: requests have the user of the connection
         self._has_gone = False  # the client has ended the connection, or sends no more
         self._is_expensive = True  # used up its last slice, or has had none: shares the slices of expensive ones
         self.serving_bytes = 0  # of the request whose reply is pending
+        self._paused_request = -1.0  # the start of the last request whose reply was pending, which identifies it
+        self._paused_s = 0.0  # when it began to wait
+        self._waits_for = ""  # FSYNC, STEPS, REGION or SERVER
 
     @property
     def peer(self) -> str:
         return self._ctx.peer
+
+    def set_user(self, user: str) -> None:
+        """Make later calls the calls of this user, who has signed in; "" is nobody."""
+        if self._ctx.user != user:
+            self._ctx = replace(self._ctx, user=user)
+
+    def take_users(self, http_sign_in: HttpSignIn) -> None:
+        """Have each HTTP request name its user from now on."""
+        self.http_sign_in = http_sign_in
+
+    def pause_calls(self, size_bytes: int) -> None:
+        """Begin no call while it is not known whose the next one is; its ``size_bytes`` count as input meanwhile."""
+        self._busy = True
+        self.serving_bytes = size_bytes
+
+    def resume_calls(self) -> None:
+        self._end_wait()
 
     # --- what differs ------------------------------------------------------------------------------------
 
@@ -89,12 +125,18 @@ class Caller:
             reply = server.errors.not_served(message, ctx.protocol)
             return self._done(message, reply, "TApplicationException", started, None)
         if message.size_bytes > SMALL_REQUEST_BYTES and not self._has_room(message.size_bytes):
-            return self._failed(message, server.full(), started)
+            return self._failed(message, server.table.full(), started)
+        rights = server.rights
+        keep: Keep | None = None
         try:
+            is_own = rights is None or not (self.counts or ctx.user)  # the store's own calls have no user
+            keep = None if rights is None or is_own else self._check_rights(rights, ctx, message)
             ahead = server.ahead
             if ahead is not None and self._forwards and (forwarded := ahead(ctx, message)) is not None:
                 return self._await_forwarded(message, forwarded, started)
             result = handler(ctx, *message.args)
+            if keep is not None:
+                result = keep(result) if not hasattr(result, "__await__") else _kept(result, keep)
             if type(result) not in _DIRECT:
                 if type(result) is Later:
                     return self._pending(message, result.future, started, result)
@@ -102,10 +144,36 @@ class Caller:
                     return self._pending(message, result, started, None)
             reply = method.reply(ctx.protocol, message.seqid, result)
         except Exception as error:  # noqa: BLE001 - the server's loop: every fault is answered
-            return self._retry_or_forward(message, error, started)
+            return self._retry_or_forward(message, error, started, keep)
         return self._done(message, reply, None, started, result)
 
-    def _pending(self, request: Request, waiting: Any, started: float, later: Later | None) -> float | None:
+    def _check_rights(self, rights: Rights, ctx: CallContext, request: Request) -> Keep | None:
+        """Check the call of a client; return what the answer must pass, if anything.  Raises AccessDenied.
+
+        The call that another server forwarded was checked there; the server that answers it takes from the answer what
+        the user may not see.
+        """
+        if self._forwards:
+            return rights.check(ctx, request)
+        return rights.list_filter(ctx, request.method.name) if request.method is not None and ctx.user else None
+
+    def _note_pause(self, started: float, now: float, waits_for: str) -> None:
+        """Note that the request waits from now on, for the log if it is slow.  A second pause changes nothing."""
+        if self._paused_request != started:
+            self._paused_request, self._paused_s, self._waits_for = started, now, waits_for
+
+    def time_of(
+        self, started: float, now: float, reply_bytes: int, error: str | None, trace_parent: str
+    ) -> RequestTime:
+        """Return the time of the request that was begun at ``started`` and is answered now."""
+        if self._paused_request != started:
+            return RequestTime(now - started, 0.0, "", reply_bytes, error or "", trace_parent)
+        waited_s = now - self._paused_s
+        return RequestTime(now - started, waited_s, self._waits_for, reply_bytes, error or "", trace_parent)
+
+    def _pending(
+        self, request: Request, waiting: Any, started: float, later: Later | None, waits_for: str = STEPS
+    ) -> float | None:
         shared = isinstance(waiting, ImmediateFuture) or (later is not None and isinstance(waiting, asyncio.Future))
         future = waiting if shared else asyncio.ensure_future(waiting)
         if future.done():
@@ -117,17 +185,23 @@ class Caller:
         if shared or request.method is None or not self._server.service.may_be_forwarded(request.method.name):
             request.drop_message()
         if shared:
-            self._is_expensive = perf_counter() - started >= SLICE_S  # waiting for an fsync does not make it expensive
+            now = perf_counter()
+            self._is_expensive = now - started >= SLICE_S  # waiting for an fsync does not make it expensive
+            self._note_pause(started, now, FSYNC)
             self._server.pending.resume_after(future, Waiting(self, request, started, later))
         else:
             self._server.pending.began(future)
+            self._note_pause(started, perf_counter(), waits_for)
             future.add_done_callback(Waiting(self, request, started, later).resume)
         return None
 
-    def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
+    def _retry_or_forward(
+        self, request: Request, error: Exception, started: float, keep: Keep | None = None
+    ) -> float | None:
         """Retry the call, or forward it to its region's owner; if neither is possible, answer with ``error``.
 
-        Only a call that has had no effect so far is retried or forwarded.
+        Only a call that has had no effect so far is retried or forwarded.  The answer of a retry passes ``keep``; that
+        of a forwarded call has passed the filter of the server that answers it.
         """
         method, server = request.method, self._server
         assert method is not None, "it was begun"
@@ -136,7 +210,9 @@ class Caller:
             return self._failed(request, error, started)
         if isinstance(again, ForwardedReply):
             return self._await_forwarded(request, again, started)
-        return self._pending(request, again, started, None)
+        if keep is not None:
+            again = _kept(again, keep)
+        return self._pending(request, again, started, None, REGION)
 
     def _await_forwarded(self, request: Request, forwarded: ForwardedReply, started: float) -> float | None:
         """Wait for the answer of another server."""
@@ -146,6 +222,7 @@ class Caller:
         self._busy = True
         self.serving_bytes = request.size_bytes
         self._forwarded = forwarded
+        self._note_pause(started, perf_counter(), SERVER)
         request.drop_message()  # the forwarder has it
         if request.size_bytes > LARGE_BYTES:
             request.drop_args()
@@ -192,7 +269,7 @@ class Caller:
         self.serving_bytes = len(whole.body)
         server, self._aside = self._server, Aside(whole)
         loop = asyncio.get_running_loop()
-        decoded = loop.run_in_executor(server.decoder, self._aside.decoded, server.codec_aside)
+        decoded = loop.run_in_executor(server.decoder.thread, self._aside.decoded, server.decoder.codec)
         decoded.add_done_callback(self._decoded)
 
     def _decoded(self, future: asyncio.Future[Message]) -> None:

@@ -20,7 +20,7 @@ Knows nothing of frames, connections and handlers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final
 
@@ -111,6 +111,20 @@ class Method:
             return self._binary_head + _I32(seqid) + self.pack_binary(result)
         return _compact_head(self.name.encode(), REPLY, seqid) + self.pack_compact(result)
 
+    def call_message(self, protocol: Protocol, seqid: int, args: Sequence[Any]) -> bytes:
+        """Return the message of a call with these arguments, in the order of the IDL; None stands for a missing one."""
+        name, last = self.name.encode(), 0
+        binary = protocol is Protocol.BINARY
+        parts = [_binary_head(name, CALL) + _I32(seqid) if binary else _compact_head(name, CALL, seqid)]
+        for field_id, value in zip(sorted(self._signature.args), args, strict=False):
+            if value is not None:
+                spec = spec_of_field(self._signature.args[field_id])
+                parts.append(
+                    binary_field(field_id, spec, value) if binary else compact_field(field_id, spec, value, last)
+                )
+                last = field_id
+        return b"".join([*parts, b"\x00"])
+
     def declares(self, error: object) -> bool:
         return type(error) in self.throws
 
@@ -151,6 +165,10 @@ class Request:
     def message(self) -> bytes:
         """The received message without its frame or HTTP; copied if the buffer has more than the message."""
         return self.buffer[self.start : self.start + self.size_bytes]
+
+    def replace_message(self, message: bytes) -> None:
+        """Set the message of a call whose arguments were changed."""
+        self.buffer, self.start, self.size_bytes = message, 0, len(message)
 
     def drop_message(self) -> None:
         """Drop the received message, which only a forwarded call needs."""

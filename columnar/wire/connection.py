@@ -54,11 +54,12 @@ class Connection(Caller):
         ``counts`` is 0 for background work of the store.
         """
         super().__init__(server, CallContext(connection_id, "?"), counts=counts, forwards=True)
-        limits = server.limits
+        self._table = server.table
+        limits = server.table.limits
         self._stream = RequestStream(server.codec, limits.message_bytes, limits.drained_bytes, server.visitors)
         self._stream.feed(read or b"")
-        self.input = ConnectionInput(server, self._stream)
-        self.output = ConnectionOutput(server)
+        self.input = ConnectionInput(server.table)
+        self.output = ConnectionOutput(server.table)
         self.was_brought = read is not None  # constant, as is the next one
         self.number = connection_id
         self._fd = -1
@@ -93,7 +94,7 @@ class Connection(Caller):
                 self._serve()
                 return
             self.rest(self._is_new)
-        self.input.count_input(self.serving_bytes)
+        self.input.count_input(self._stream.buffered_bytes, self.serving_bytes)
         self._regulate_reading()
 
     def eof_received(self) -> bool:
@@ -120,13 +121,15 @@ class Connection(Caller):
         if self._forwarded is not None:
             self._forwarded.client_left()
             self._forwarded = None
-        self._ctx = CallContext(self.number, self._ctx.peer, self._ctx.protocol)  # the old one refers to us
-        if not self._server.forget_connection(self):
+        ctx = self._ctx  # it refers to us; the new one does not
+        self._ctx = CallContext(self.number, ctx.peer, ctx.protocol, user=ctx.user)
+        if not self._table.forget_connection(self):
             return  # it was never admitted
         if exc is not None and not by_us:  # else the reason was logged then
             log.info("%s: connection lost: %s", self._ctx.peer, exc)
         elif self._stream.is_within_message and not (self._busy or by_us):
             log.info("%s: closed by the client within a message", self._ctx.peer)
+        self._stream.stop()
         self._server.service.connection_closed(self.number)
 
     # --- what the server calls ---------------------------------------------------------------------------
@@ -186,12 +189,13 @@ class Connection(Caller):
         Returns False if that request is refused already.
         """
         ahead = self._busy or self._resting
-        if not self.input.shed_message(error):
+        if not self._stream.shed(error):
+            self.input.spare()
             if ahead or self._closing or (self.output.is_paused and self.output.is_over):
                 return False
-            self._server.output_changed(-self.abort(f"half the head of a request is here, and {error}"))
+            self._table.output_changed(-self.abort(f"half the head of a request is here, and {error}"))
             return True
-        self.input.count_input(self.serving_bytes)
+        self.input.count_input(self._stream.buffered_bytes, self.serving_bytes)
         log.warning("%s: half-received message dropped: %s", self._ctx.peer, error)
         if not ahead:
             self.rest()
@@ -205,7 +209,8 @@ class Connection(Caller):
         turn_ends, done = begun + SLICE_S, 0.0
         try:
             while not (self._closing or (output.is_paused and output.is_over)):
-                message = self._stream.next()
+                sign_in = self.http_sign_in
+                message = self._stream.next() if sign_in is None else sign_in.next_message(self._stream, self.set_user)
                 if message is None:
                     self._closing = self._stream.waits(output.parts)
                     break
@@ -214,7 +219,8 @@ class Connection(Caller):
                     break
                 ctx = self._ctx
                 if ctx.protocol is not self._stream.protocol:
-                    self._ctx = CallContext(ctx.connection_id, ctx.peer, self._stream.protocol, self.has_gone)
+                    protocol = self._stream.protocol
+                    self._ctx = CallContext(ctx.connection_id, ctx.peer, protocol, self.has_gone, ctx.user)
                 if isinstance(message, Whole):
                     self._decode_aside(message)
                     break
@@ -233,7 +239,7 @@ class Connection(Caller):
             if self._is_expensive:
                 self._server.loop_budget.spend(done - begun)
         output.send_replies(self)
-        self.input.count_input(self.serving_bytes)
+        self.input.count_input(self._stream.buffered_bytes, self.serving_bytes)
         if self._closing and not self._busy:
             self.output.close()
         self._regulate_reading()
@@ -247,7 +253,7 @@ class Connection(Caller):
         return True
 
     def _has_room(self, size_bytes: int) -> bool:
-        return self._server.has_room(size_bytes - self.input.counted_bytes)
+        return self._table.has_room(size_bytes - self.input.counted_bytes)
 
     def _close_quietly(self) -> None:
         """Send the answers, read all bytes that the client sent before it ended its side, then close.
@@ -258,7 +264,7 @@ class Connection(Caller):
         self._closing = True
         self.output.send_replies(self)
         if self._fd >= 0:
-            self.input.count_input(self.serving_bytes)
+            self.input.count_input(self._stream.buffered_bytes, self.serving_bytes)
         if self._is_read_out or not self._has_gone:
             self.output.close()
         else:
@@ -287,7 +293,10 @@ class Connection(Caller):
         name = method.name if method is not None else _UNKNOWN
         server.observer.request_done(name, took, error, message.size_bytes, len(reply))
         if took >= server.slow_after_s and isinstance(message, Request) and method is not None:
-            server.service.was_slow(self._ctx, name, message.args, took, result)
+            http = self._stream.http
+            trace_parent = http.trace_parent if http is not None else ""
+            time = self.time_of(started, now, len(reply), error, trace_parent)
+            server.service.was_slow(self._ctx, name, message.args, time, result)
         return now
 
     # --- time slices, backpressure -----------------------------------------------------------------------
@@ -302,9 +311,9 @@ class Connection(Caller):
             self._serve()
 
     def _regulate_reading(self) -> None:
-        server, output = self._server, self.output
+        output = self.output
         is_blocked = self._closing or (output.is_paused and output.is_over)
-        is_ahead = (self._busy or self._resting) and self.input.buffered_bytes > server.read_ahead_bytes
+        is_ahead = (self._busy or self._resting) and self.input.buffered_bytes > self._table.read_ahead_bytes
         self.input.pause_reading(is_blocked or is_ahead)
 
     def _hang_up(self, hangup: Hangup) -> None:

@@ -7,6 +7,7 @@
     00 00 00 nn  letter               binary without a version, unframed: nn is a method name's length
     00..40 .. .. ..  00 00 00 nn ..   the same, framed
     "GET ", "POST", ...               HTTP
+    01 00 00 00 nn  letter            SASL, where nobody signs in: a store with users takes it before (``sasl``)
     16 03                             TLS
 
 Six bytes are enough to decide.  All other bytes, and a frame length over the bound, are not Thrift.
@@ -20,6 +21,7 @@ from typing import Final
 
 from columnar.limits import DRAINED_FRAME_BYTES
 from columnar.wire.codec_binary import NAME_BYTES
+from columnar.wire.sasl import BAD, begins_sasl, sasl_message
 
 ENOUGH_BYTES: Final = 6
 _HTTP_METHODS: Final = {b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"PRI "}
@@ -46,6 +48,7 @@ HTTP: Final = Speech(framed=False, protocol=Protocol.BINARY, http=True)
 @dataclass(frozen=True, slots=True)
 class NotThrift:
     why: str
+    answer: bytes = b""  # for a client that waits for one before it speaks Thrift
 
 
 def detect(head: bytes) -> Speech | NotThrift | None:
@@ -71,6 +74,9 @@ def detect(head: bytes) -> Speech | NotThrift | None:
         return Speech(framed=False, protocol=Protocol.BINARY)
     if head[4] == head[5] == 0:
         return Speech(framed=True, protocol=Protocol.BINARY)
+    if begins_sasl(head):
+        why = "SASL: this store has no users, its rights are off; connect without SASL"
+        return NotThrift(why, sasl_message(BAD, why.encode()))
     return NotThrift(why=f"no Thrift: it begins with {head[:8].hex(' ')}")
 
 

@@ -9,7 +9,7 @@ States of a stream:
                 end, and the message is decoded once it is complete
     draining    the message exceeds a bound or was shed: its bytes are dropped as they arrive, and at its end ``next``
                 returns a Refusal
-    http        each message is the body of a POST; ``http_framing`` finds it
+    http        each message is the body of a POST; ``http_transport`` finds it
 
 Invariants:
     I1. No value is decoded before its bytes have arrived; no length or count is trusted.
@@ -26,7 +26,7 @@ A batch of 880 KB takes 1.4 ms if it arrives whole, and 5.3 ms if it arrives in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from columnar.errors import ColumnarError, RequestTooBig
 from columnar.limits import DRAINED_FRAME_BYTES, MESSAGE_BYTES
@@ -35,8 +35,11 @@ from columnar.wire.codec import PROTOCOL_ERROR, Method, Request, ServiceCodec, a
 from columnar.wire.codec_binary import NAME_BYTES
 from columnar.wire.detect import HTTP, NotThrift, Protocol, Speech, detect
 from columnar.wire.faults import Malformed, Refused, Short
-from columnar.wire.http_framing import THRIFT_TYPE, HttpFraming, HttpRefused, closing_answer
+from columnar.wire.http.answers import THRIFT_TYPE, HttpRefused, closing_answer
 from columnar.wire.walker import BinaryWalker, CompactWalker, Walker
+
+if TYPE_CHECKING:
+    from columnar.wire.http_transport import HttpTransport
 
 INLINE_BYTES: Final = 1024 * 1024  # a larger message takes over 2 to 12 ms to decode
 HEAD_BYTES: Final = NAME_BYTES + 16  # no message begin is longer
@@ -103,7 +106,7 @@ class RequestStream:
         self.speech: Speech | None = None
         self.protocol = Protocol.BINARY
         self.is_framed = False
-        self.http: HttpFraming | None = None  # set if the connection speaks HTTP; wraps the replies
+        self.http: HttpTransport | None = None  # set if the connection speaks HTTP; wraps the replies
         self._buf: bytes | bytearray = b""
         self._pos = 0  # of the current or next message
         self._head: _Head | None = None  # of a message that is walked over or drained
@@ -173,9 +176,15 @@ class RequestStream:
         """
         if self.http is None:
             return False
-        if self.http.interim:
-            out.append(self.http.take_interim())
-        return self.http.ended
+        interim = self.http.take_interim()
+        if interim:
+            out.append(interim)
+        return self.http.has_ended
+
+    def stop(self) -> None:
+        """Free what HTTP's parser holds: the connection has ended."""
+        if self.http is not None:
+            self.http.stop()
 
     def shed(self, error: ColumnarError) -> bool:
         """Give up the incomplete message: drop its received bytes now, and refuse the message at its end.
@@ -210,12 +219,14 @@ class RequestStream:
     def _detect(self) -> bool:
         found = detect(bytes(self._buf[self._pos : self._pos + 8]))
         if isinstance(found, NotThrift):
-            raise Hangup(found.why)
+            raise Hangup(found.why, found.answer)
         if found is None:
             return False
         self.speech = found
         if found.http:
-            self.http = HttpFraming(self._message_bytes, self._drained_bytes, self._visitors)
+            from columnar.wire.http_transport import HttpTransport  # with httptools; most servers have no HTTP client
+
+            self.http = HttpTransport(self._message_bytes, self._drained_bytes, self._visitors)
             self.http.feed(memoryview(self._buf)[self._pos :])
             self._buf, self._pos = b"", 0
         self.protocol = found.protocol
@@ -224,7 +235,7 @@ class RequestStream:
 
     # --- HTTP ------------------------------------------------------------------------------------------
 
-    def _next_http(self, http: HttpFraming) -> Request | Refusal | Whole | YieldLoop | None:
+    def _next_http(self, http: HttpTransport) -> Request | Refusal | Whole | YieldLoop | None:
         """Return the next message: the whole body of a POST, in either protocol."""
         try:
             body = http.next_body()

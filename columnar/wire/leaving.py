@@ -1,7 +1,8 @@
 """Transfer of connections to another server, between two requests: all connections of a server that leaves, or a few.
 
     within a request --answered--> replies unsent --sent--> transferred     plain TCP
-                                                            closed          TLS, whose keys cannot be passed on
+                                                            closed          TLS, whose keys cannot be passed on, and
+                                                                            users, who sign in again
 
 The client of a transferred connection notices nothing: its connection stays open, and received bytes of its next
 request are passed on with it.  A request of more than READ_BYTES that has begun to arrive is answered first.

@@ -19,7 +19,7 @@ from columnar.wire.codec import Request
 from columnar.wire.detect import Speech
 from columnar.wire.framing import INLINE_BYTES, Hangup, Whole, decode_message
 from columnar.wire.server import WireServer
-from columnar.wire.service import CallContext
+from columnar.wire.service import CallContext, Keep
 
 _BINARY: Final = Speech(framed=False, protocol=detect.Protocol.BINARY)
 _COMPACT: Final = Speech(framed=False, protocol=detect.Protocol.COMPACT)
@@ -74,9 +74,11 @@ class RawCall(Caller):
     def _hang_up(self, hangup: Hangup) -> None:
         self._caller.broken(Unreadable(hangup.why))
 
-    def _retry_or_forward(self, request: Request, error: Exception, started: float) -> float | None:
+    def _retry_or_forward(
+        self, request: Request, error: Exception, started: float, keep: Keep | None = None
+    ) -> float | None:
         if isinstance(error, RegionUnavailable):
-            return super()._retry_or_forward(request, error, started)
+            return super()._retry_or_forward(request, error, started, keep)
         return self._failed(request, error, started)
 
     def _failed(self, request: Request, error: Exception, started: float) -> float:

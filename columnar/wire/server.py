@@ -1,10 +1,6 @@
-"""The listening server of a port: admission of connections, and bounds over all connections together.
+"""The listening server of a port of Thrift; ``connection_table`` bounds its connections.
 
-The bytes of requests and of unsent replies are counted over all connections.  If a total exceeds its bound, the largest
-half-received request or unsent reply is dropped: it is most likely the cause, and one victim is better than many.  A
-request that is being served is never dropped, because its client could not know the outcome.
-
-The loop owns everything except ``codec_aside``, which the decoder's one thread owns.
+The loop owns everything except ``Decoder.codec``, which the decoder's one thread owns.
 """
 
 from __future__ import annotations
@@ -16,16 +12,11 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from columnar import limits
 from columnar.coordination.lease_gate import LeaseGate
-from columnar.errors import CallQueueTooBig
-from columnar.limits import SMALL_REQUEST_BYTES
 from columnar.runtime.immediate_future import ImmediateFuture
 from columnar.runtime.loop_budget import LoopBudget
 from columnar.wire import idl
@@ -41,12 +32,13 @@ from columnar.wire.codec import (
     application_error,
 )
 from columnar.wire.connection import Connection
+from columnar.wire.connection_table import ConnectionTable, WireLimits
 from columnar.wire.definitions import ServiceDefinition
 from columnar.wire.detect import Protocol
 from columnar.wire.framing import Refusal
 from columnar.wire.large_calls import LargeCalls
-from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Service, Waiter
-from columnar.wire.sockets import ListeningSockets
+from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Rights, Service, Waiter
+from columnar.wire.sockets import ClientSocket, ListeningSockets
 
 if TYPE_CHECKING:  # a port without TLS does not load the one, a standalone server not the other
     from columnar.wire.leaving import Give, Leaving, Stays
@@ -107,24 +99,16 @@ class ErrorReplies:
         return self._service.translate(method, error)
 
 
-# In compiled code, lambdas would make a closure at each call of the methods that use them.
-_BUFFERED_BYTES: Final = attrgetter("input.buffered_bytes")
-_UNSENT_BYTES: Final = attrgetter("output.unsent_bytes")
 RESUMED_AT_ONCE: Final = 128  # requests that waited for the same fsync, in one loop iteration: 2 ms
 CHECKED_WAITERS: Final = 8  # of the requests that wait for the same future
 
 
-@dataclass(frozen=True, slots=True)
-class WireLimits:
-    """Bounds of one port; ``columnar.limits`` states the reasons."""
+class Decoder:
+    """The thread that decodes large messages, and its own codec."""
 
-    message_bytes: int = limits.MESSAGE_BYTES
-    drained_bytes: int = limits.DRAINED_FRAME_BYTES
-    connections: int = limits.CONNECTIONS
-    input_bytes: int = limits.CONNECTION_INPUT_BYTES
-    output_bytes: int = limits.CONNECTION_OUTPUT_BYTES
-    server_input_bytes: int = limits.SERVER_INPUT_BYTES
-    server_output_bytes: int = limits.SERVER_OUTPUT_BYTES
+    def __init__(self, definition: ServiceDefinition) -> None:
+        self.codec = ServiceCodec(definition, partial(sleep, 0))
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
 
 
 class PendingCalls:
@@ -206,30 +190,25 @@ class WireServer:
         visitors: Visitors | None = None,
         gate: LeaseGate | None = None,
     ) -> None:
-        self.gate = gate  # constant
         self.visitors = visitors or Visitors()
         self.service = service
         self.handlers: Mapping[str, Handler] = service.handlers
         self.observer: Observer = observer or NoObserver()
-        self.limits = limits or WireLimits()
+        self.table = ConnectionTable(limits or WireLimits(), gate)
         self.sibling_hint = sibling_hint
         self.codec = ServiceCodec(definition)
         self.errors = ErrorReplies(self.codec, service, self.unknown)
-        self.codec_aside = ServiceCodec(definition, partial(sleep, 0))  # the decoder thread's own
         self.loop_budget = LoopBudget()
         self.answers = [0, 0]  # to requests of background work, and of clients; refusals too
         self.large_calls = LargeCalls(lambda: self.answered, self._has_light_requests)
-        self.decoder = ThreadPoolExecutor(1, thread_name_prefix="columnar-decode")
+        self.decoder = Decoder(definition)
         self.slow_after_s = service.slow_after_s
         self.ahead: Ahead | None = None  # None: there are no other servers; set once, before the first call
-        self._connections: set[Connection] = set()
+        self.rights: Rights | None = None  # None: everybody may do everything; set once, before the first call
         self.pending = PendingCalls()
         self._ids = connection_ids if connection_ids is not None else itertools.count(1)
-        self._input_bytes = 0
-        self._output_bytes = 0
         self._tls = tls
         self._listening = ListeningSockets()
-        self._empty = asyncio.Event()
         self.leaving: Leaving | None = None  # once the server leaves
 
     async def start(self, host: str, port: int) -> None:
@@ -242,7 +221,11 @@ class WireServer:
         The socket replaces an earlier private socket.  Callers of this socket do background work of the store, so
         ``answered`` does not count their requests.
         """
-        await self._listening.listen_privately(self._accept_privately, listening)
+        await self._listening.listen_privately(partial(self._accept, is_background=True), listening)
+
+    async def serve_socket(self, opened: ClientSocket) -> None:
+        """Serve also the clients of a Unix socket, without TLS; ``close`` removes its path."""
+        await self._listening.listen_beside(self._accept, opened)
 
     async def take_connection(self, connection: socket.socket, read: bytes = b"") -> None:
         """Serve a client's connection that another process accepted, as if the client had connected to this port.
@@ -250,7 +233,8 @@ class WireServer:
         ``read`` has the bytes of the next request that the other process has already read.  A client that has
         disconnected is not an error.
         """
-        accept = self._accept_tls if self._tls is not None else partial(self._accept, read)
+        has_tls = self._tls is not None and connection.family != socket.AF_UNIX
+        accept = self._accept_tls if has_tls else partial(self._accept, read)
         factory = cast(Callable[[], asyncio.Protocol], accept)
         connection.setblocking(False)
         try:
@@ -270,38 +254,40 @@ class WireServer:
         return any(one.serving_bytes and one.large.is_light(one.serving_bytes, now) for one in self._connections)
 
     @property
+    def _connections(self) -> set[Connection]:
+        return cast("set[Connection]", self.table.connections)  # ``_accept`` makes no others
+
+    @property
     def answered(self) -> int:
         """The number of requests of clients answered so far."""
         return self.answers[1]
 
     @property
     def connections(self) -> int:
-        return len(self._connections)
+        return len(self.table)
 
     @property
     def input_bytes(self) -> int:
         """Bytes of half-received messages, of queued requests, and of requests whose reply is pending."""
-        return self._input_bytes
+        return self.table.input_bytes
 
     @property
     def output_bytes(self) -> int:
         """Unsent bytes of replies to clients that read slowly."""
-        return self._output_bytes
+        return self.table.output_bytes
 
     async def leave(self, give: Give) -> None:
         """Stop listening, and transfer or close each connection between two requests.  Returns when none is left.
 
-        A port that speaks TLS closes its connections.  If cancelled, the remaining connections are still served, and
-        transferred later.
+        A port that speaks TLS closes its connections, and so does one whose clients sign in.  If cancelled, the
+        remaining connections are still served, and transferred later.
         """
         from columnar.wire.leaving import Leaving
 
-        self.leaving = Leaving(give if self._tls is None else None)
+        self.leaving = Leaving(give if self._tls is None and self.rights is None else None)
         self._listening.close_public()
         self.leaving.check_connections(list(self._connections))
-        while self._connections:
-            self._empty.clear()
-            await self._empty.wait()
+        await self.table.wait_empty()
 
     async def part_with(self, most: int, give: Give, stays: Stays, within_s: float) -> int:
         """Transfer up to ``most`` connections that ``take_connection`` took, each between two requests.
@@ -310,7 +296,7 @@ class WireServer:
         server.  A port that speaks TLS transfers no connections, nor does a server that is about to stop.  The server
         keeps serving meanwhile.
         """
-        if self._tls is not None or self.leaving is not None or not most:
+        if self._tls is not None or self.rights is not None or self.leaving is not None or not most:
             return 0
         from columnar.wire.leaving import Surplus
 
@@ -325,18 +311,10 @@ class WireServer:
     async def close(self, grace_s: float) -> None:
         """Stop listening, let calls in flight finish for up to ``grace_s``, cancel the rest, close all connections."""
         self._listening.begin_close()
-        for connection in list(self._connections):
-            connection.begin_close()
-        if self._connections:
-            self._empty.clear()
-            try:
-                await asyncio.wait_for(self._empty.wait(), grace_s)
-            except TimeoutError:
-                for connection in list(self._connections):
-                    connection.abort("the server stops and its time of grace is over")
+        await self.table.close_all(grace_s)
         await self.pending.end()
         await self._listening.wait_closed()
-        self.decoder.shutdown(wait=False)
+        self.decoder.thread.shutdown(wait=False)
 
     # --- what connections call -----------------------------------------------------------------------
 
@@ -344,71 +322,22 @@ class WireServer:
         hint = self.sibling_hint(method) if self.sibling_hint is not None else ""
         return f"Invalid method name: '{method}'{hint and '; '}{hint}"
 
-    def _accept(self, read: bytes | None = None) -> Connection:
-        return Connection(self, next(self._ids), read)
+    def _accept(self, read: bytes | None = None, *, is_background: bool = False) -> Any:
+        connection = Connection(self, next(self._ids), read, 0 if is_background else 1)
+        sign_in = self.rights.sign_in if self.rights is not None else None
+        if sign_in is None:
+            return connection
+        from columnar.wire.sign_in_protocol import SignInProtocol  # most stores have no users
 
-    def _accept_privately(self) -> Connection:
-        return Connection(self, next(self._ids), None, 0)
+        return SignInProtocol(sign_in, connection, is_background=is_background)
 
     def _accept_tls(self) -> TlsProtocol:
         assert self._tls is not None
         return self._tls.make_protocol(self._accept)
 
     def admit(self, connection: Connection) -> bool:
-        if len(self._connections) >= self.limits.connections:
+        if not self.table.admit(connection):
             return False
-        self._connections.add(connection)
         if self.leaving is not None:  # accepted just before the port stopped listening
             asyncio.get_running_loop().call_soon(self.leaving.check_connection, connection)
         return True
-
-    def forget_connection(self, connection: Connection) -> bool:
-        """Forget a connection that has ended.  Returns False if the connection had never been admitted."""
-        if connection not in self._connections:
-            return False
-        self._connections.remove(connection)
-        self._input_bytes -= connection.input.counted_bytes
-        self._output_bytes -= connection.output.unsent_bytes
-        if not self._connections:
-            self._empty.set()
-        return True
-
-    def input_changed(self, delta: int) -> None:
-        self._input_bytes += delta
-        if delta > 0 and self._input_bytes > self.limits.server_input_bytes:
-            waiting = [one for one in self._connections if one.input.buffered_bytes > SMALL_REQUEST_BYTES]
-            waiting.sort(key=_BUFFERED_BYTES, reverse=True)
-            error = self.full()
-            for one in waiting:
-                if one.shed_input(error):
-                    break
-
-    def has_room(self, more_bytes: int) -> bool:
-        """Return whether a request that adds ``more_bytes`` of input may begin."""
-        return self._input_bytes + more_bytes <= self.limits.server_input_bytes
-
-    def full(self) -> CallQueueTooBig:
-        return CallQueueTooBig(f"{self._input_bytes} bytes of requests are here and not answered; send it again later")
-
-    @property
-    def read_ahead_bytes(self) -> int:
-        """The number of bytes to read ahead on one connection, after the request that is served."""
-        return self.limits.input_bytes if self.has_room(0) else 0
-
-    def output_changed(self, delta: int) -> None:
-        """Add ``delta`` to the unsent bytes; if they exceed the bound, abort the connection with the most unsent bytes.
-
-        ``unsent_bytes`` of other connections is as of their last write, so it is updated before one is aborted.
-        """
-        self._output_bytes += delta
-        if delta <= 0 or self._output_bytes <= self.limits.server_output_bytes:
-            return
-        for other in self._connections:
-            if other.output.unsent_bytes:
-                self._output_bytes += other.output.counted_again()
-        if self._connections and self._output_bytes > self.limits.server_output_bytes:
-            fullest = max(self._connections, key=_UNSENT_BYTES)
-            why = f"{self._output_bytes} bytes are unsent on all connections, most of them here"
-            # Its buffer is freed with it.  If its bytes stayed counted until the loop reports the end, a second
-            # connection would be aborted.
-            self._output_bytes -= fullest.abort(why)

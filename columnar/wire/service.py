@@ -11,23 +11,26 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from columnar.model.measures import RequestTime
 from columnar.runtime.loop_budget import IsDisconnected, never_disconnected
 from columnar.wire import detect
 from columnar.wire.codec import Request
 
 if TYPE_CHECKING:
+    from columnar.security.sign_in import SignIn
     from columnar.wire.caller import Caller
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The client of a call and its protocol; the same object for all calls of a connection in the same protocol."""
+    """The client of a call and its protocol; the same object while a connection keeps its protocol and its user."""
 
     connection_id: int  # never used twice while the server lives
     peer: str  # "host:port", for log lines
     protocol: detect.Protocol = detect.Protocol.BINARY  # of this call
     # Returns whether the connection has ended.  Called before each step of a call that waits; takes some 2 us.
     has_gone: IsDisconnected = never_disconnected
+    user: str = ""  # who signed in; "": nobody.  Of one call over HTTP, else of the connection
 
 
 Handler = Callable[..., Any]
@@ -146,13 +149,30 @@ class Service(Protocol):
 
     @property
     def slow_after_s(self) -> float:
-        """The duration from which a request is reported to ``was_slow``."""
+        """The duration from which a request is reported to ``was_slow``; 0 if each is, for its span."""
 
-    def was_slow(self, ctx: CallContext, method: str, args: list[Any], took_s: float, result: Any) -> None:
+    def was_slow(self, ctx: CallContext, method: str, args: list[Any], time: RequestTime, result: Any) -> None:
         """Note a request that took ``slow_after_s`` or longer, waits included; ``result`` is None if it failed."""
 
     def connection_closed(self, connection_id: int) -> None:
         """Note that the connection is closed, so that its resources can be freed early."""
+
+
+Keep = Callable[[Any], Any]  # takes from an answer what the user may not see
+
+
+class Rights(Protocol):
+    """The check of a service's calls (``rights.rights_check``)."""
+
+    @property
+    def sign_in(self) -> SignIn | None:
+        """The sign-in of clients; None for a service without clients."""
+
+    def check(self, ctx: CallContext, request: Request) -> Keep | None:
+        """Check a call before it is begun.  Raises AccessDenied; the arguments of a read may be narrowed."""
+
+    def list_filter(self, ctx: CallContext, method: str) -> Keep | None:
+        """Return what the answer must pass, for a call that was checked elsewhere."""
 
 
 class Observer(Protocol):

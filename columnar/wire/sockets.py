@@ -6,7 +6,12 @@ import asyncio
 import os
 import select
 import socket
+import stat
+from contextlib import suppress
 from typing import Any, Final, cast
+
+from columnar.errors import HostError
+from columnar.wire.browsers import is_loopback
 
 KEEPALIVE_IDLE_S: Final = 60
 # Linux reports an end that follows unread bytes; other systems only a connection that is closed in both directions.
@@ -16,6 +21,14 @@ ENDED: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 def name_of_peer(transport: asyncio.BaseTransport) -> str:
     peer = transport.get_extra_info("peername")
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local"
+
+
+def is_private(transport: asyncio.BaseTransport) -> bool:
+    """Return whether nobody on the network reads what the client sends: TLS, a Unix socket, or this machine."""
+    sock = transport.get_extra_info("socket")
+    if transport.get_extra_info("ssl_object") is not None or (sock is not None and sock.family == socket.AF_UNIX):
+        return True
+    return is_loopback(name_of_peer(transport).rpartition(":")[0].strip("[]"))
 
 
 def has_ended(fd: int) -> bool:
@@ -42,6 +55,8 @@ class ListeningSockets:
         self.port = 0  # of the public one, also after a stop: addresses of regions are given out until the end
         self._public: asyncio.Server | None = None
         self._private: asyncio.Server | None = None
+        self._client_sockets: list[ClientSocket] = []
+        self._others: list[asyncio.Server] = []  # of the client sockets
 
     async def listen(self, factory: Any, host: str, port: int) -> None:
         """Listen; port 0 takes a free port.  Raises OSError if the address is in use."""
@@ -56,21 +71,30 @@ class ListeningSockets:
             self._private.close()
         self._private = await asyncio.get_running_loop().create_unix_server(factory, sock=listening)
 
+    async def listen_beside(self, factory: Any, opened: ClientSocket) -> None:
+        """Listen on a Unix socket of clients too; the path is removed at the end."""
+        self._client_sockets.append(opened)
+        self._others.append(await asyncio.get_running_loop().create_unix_server(factory, sock=opened.listening))
+
     def close_public(self) -> None:
         if self._public is not None:
             self._public.close()
 
     def begin_close(self) -> None:
         """Listen no more."""
-        for server in (self._public, self._private):
+        for opened in self._client_sockets:
+            opened.remove_path()
+        self._client_sockets.clear()
+        for server in (self._public, self._private, *self._others):
             if server is not None:
                 server.close()
 
     async def wait_closed(self) -> None:
-        for server in (self._public, self._private):
+        for server in (self._public, self._private, *self._others):
             if server is not None:
                 await server.wait_closed()
         self._public = self._private = None
+        self._others.clear()
 
 
 BACKLOG: Final = 100
@@ -128,3 +152,74 @@ def _remove(folder: str) -> None:
     import shutil  # as in ``opened``
 
     shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- the Unix socket of clients ----------------------------------------------------------------------
+
+CLIENT_PATH_BYTES: Final = 107  # of ``sockaddr_un`` on Linux, without the end
+CLIENT_MODE: Final = 0o660
+CLIENT_BACKLOG: Final = 1_024
+
+
+class ClientSocket:
+    """The Unix socket of clients, which listens, and its path.  Constant."""
+
+    def __init__(self, path: str, listening: socket.socket, bound: os.stat_result) -> None:
+        """``bound`` is what the path was when the socket was bound to it."""
+        self.listening = listening
+        self._path = path
+        self._bound = bound
+
+    def remove_path(self) -> None:
+        """Remove the path, unless it is another's by now.  Call before the socket is closed.
+
+        A socket keeps its inode, so no other file has the same one.  Whether anybody listens at the path would not
+        tell: the child of a fork does for a moment, until it runs another program.
+        """
+        with suppress(OSError):
+            if os.path.samestat(os.lstat(self._path), self._bound):
+                os.unlink(self._path)
+
+
+def open_client_socket(path: str) -> ClientSocket:
+    """Make the Unix socket of clients (``--socket``) and listen.  Raises HostError.
+
+    The socket has the mode 0660: its owner and group, and the folder, say who may connect.  The socket of a killed
+    store is replaced; the socket of a living one is not.
+    """
+    if len(os.fsencode(path)) > CLIENT_PATH_BYTES:
+        raise HostError(f"--socket: a path has at most {CLIENT_PATH_BYTES} bytes, and this one more: {path}")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_stale(path)
+        mask = os.umask(0o777 & ~CLIENT_MODE)  # from its first moment on nobody else may connect
+        try:
+            listening.bind(path)
+        finally:
+            os.umask(mask)
+        listening.listen(CLIENT_BACKLOG)
+        listening.setblocking(False)
+        return ClientSocket(path, listening, os.lstat(path))
+    except OSError as error:
+        listening.close()
+        raise HostError(f"--socket: cannot listen on {path}: {error.strerror or error}") from error
+    except HostError:
+        listening.close()
+        raise
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket that nobody serves.  Raises HostError if the path is taken."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise HostError(f"--socket: {path} is there, and is no socket; choose another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+    raise HostError(f"--socket: another process serves {path}; choose another path")

@@ -311,6 +311,9 @@ class TlsProtocol:
         self._is_paused = False
         self._transport.resume_reading()
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._inner = cast(Inner, protocol)
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._transport.set_write_buffer_limits(high, low)
 

@@ -19,6 +19,8 @@ COPIES_OF_FORM = """() => {
     return wikkaEditor.copies.of(form.elements.namedItem("as").value, form.dataset.page).then((found) => found.length);
 }"""
 
+TWO_ROUNDS = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"
+
 
 @pytest.fixture
 def open_page(browser: Any, server: WikiServer) -> Iterator[Any]:
@@ -267,7 +269,32 @@ def test_a_draft_that_is_thrown_away_does_not_come_back(open_page: Any) -> None:
     page.wait_for_selector(".toolbar")
     page.focus("#body")
     page.keyboard.type(" at all")
-    page.click("text=Throw away")
-    page.wait_for_url("**/Draft/edit")
+    with page.expect_navigation():  # to the address that the page has already
+        page.click("text=Throw away")
     editor(page)
     assert page.locator(".banner.kept").count() == 0
+
+
+def test_a_draft_is_thrown_away_after_the_text_that_is_on_its_way(open_page: Any) -> None:
+    page = begin(open_page)
+    page.keyboard.type("not wanted")
+    page.clock.run_for(2_100)
+    said(page, "Kept")
+    editor(page)
+    page.click("text=Go on with it")
+    page.wait_for_selector(".toolbar")
+    held: list[Any] = []
+    requests = sent(page)
+    page.route("**/draft", lambda route: route.continue_() if held else held.append(route))
+    page.focus("#body")
+    page.keyboard.type(" at all")
+    with page.expect_request("**/draft"):
+        page.clock.run_for(2_100)
+    page.click("text=Throw away")
+    page.evaluate(TWO_ROUNDS)
+    assert requests == [held[0].request]
+    with page.expect_navigation():
+        held[0].continue_()
+    editor(page)
+    assert page.locator(".banner.kept").count() == 0
+    assert page.evaluate(COPIES) == 0

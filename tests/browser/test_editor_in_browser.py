@@ -218,12 +218,31 @@ def test_names_of_pages_are_completed(open_page: Any, server: WikiServer) -> Non
     assert page.evaluate("document.activeElement.id") != "body"
 
 
+# Text whose input the list has not heard of yet, as on a slow machine.
+TYPED_BEHIND_THE_LIST = """(text) => {
+    const area = document.getElementById("body");
+    area.setRangeText(text, area.selectionStart, area.selectionStart, "end");
+}"""
+
+
 def test_actions_are_completed(open_page: Any) -> None:
     page = editor(open_page)
     page.keyboard.type("{{backl")
     page.wait_for_selector("#completions [role=option]")
     page.keyboard.press("Tab")
     assert text_of(page) == "{{backlinks<>}}"
+    page.fill("#body", "")
+    page.keyboard.type("{{")
+    page.wait_for_selector("#completions [role=option]")
+    page.evaluate(TYPED_BEHIND_THE_LIST, "backl")
+    page.keyboard.press("Tab")
+    assert text_of(page) == "{{backlinks<>}}", "also when more was typed than the list knows of"
+    page.fill("#body", "")
+    page.keyboard.type("{{")
+    page.wait_for_selector("#completions [role=option]")
+    page.evaluate(TYPED_BEHIND_THE_LIST, "none")
+    page.keyboard.press("Tab")
+    assert text_of(page) == "{{none<>", "nothing of the list fits"
     page.fill("#body", "")
     page.keyboard.type("{{countp")
     page.wait_for_selector("#completions [role=option]")

@@ -24,7 +24,10 @@ def test_an_owner_that_wakes_reaches_nothing_of_the_next_owner(tmp_path: Path, s
 def test_a_log_that_is_linked_is_noticed(tmp_path: Path) -> None:
     with linked_logs():
         for seed in range(1, UNTIL_NOTICED + 1):
-            outcome = run_trial(tmp_path / str(seed), seed)
+            try:
+                outcome = run_trial(tmp_path / str(seed), seed)
+            except TimeoutError:  # its engine met what the next owner wrote into its log, and ended the process
+                continue
             if any(fault.startswith("Z3") for fault in outcome.faults):
                 return
     pytest.fail(f"{UNTIL_NOTICED} owners wrote into linked logs, and nobody noticed")

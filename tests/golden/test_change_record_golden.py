@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from columnar.errors import DamagedData
+from columnar.model.send import Send
 from columnar.regions.log.change_record import (
     ChangeRecord,
     Entry,
     Kind,
-    Send,
     Sequence,
     pack,
     pack_key,
@@ -25,6 +25,7 @@ OTHER = Entry(Kind.PUT, b"g", b"", 3, b"untouched")
 GONE = Entry(Kind.DELETE_COLUMN, b"g", b"", 6, b"")
 IMAGES = {b"f": frozenset({b"q", b"a"}), b"g": None}
 SEND = Send(b"q:mail", b"key", b"name", b"group", 1_500, 3, b"body\x00")
+WITH_HEADERS = SEND._replace(headers=((b"", b""), (b"h", b"v\xff")))
 RECORDS = {
     "one put": ChangeRecord(b"row", 5, (PUT,), stamp=1_000),
     "every kind": ChangeRecord(b"r\x00", 9, DELETES, stamp=1_001),
@@ -37,6 +38,11 @@ RECORDS = {
     "images of nothing": ChangeRecord(b"row", 6, (PUT,), stamp=1_007, images={}),
     "everything there can be": ChangeRecord(
         b"row", 6, (PUT,), OLD, "t", 1_005, 7, (PUT,), (SEND, SEND), True, IMAGES, 1
+    ),
+    "sends alone": ChangeRecord(b"row", 1_008, (), stamp=1_008, sends=(SEND,)),
+    "sends with headers": ChangeRecord(b"row", 5, (PUT,), stamp=1_009, sends=(SEND, WITH_HEADERS)),
+    "sends with headers, and images": ChangeRecord(
+        b"row", 6, (PUT,), OLD, None, 1_010, 0, (PUT,), (WITH_HEADERS,), False, IMAGES, 1
     ),
 }
 OF_VERSION_1 = {
@@ -66,13 +72,15 @@ def test_keys() -> None:
 
 
 def test_what_is_no_record_is_damage() -> None:
-    whole = RECORDS["everything there can be"]
-    data = pack(whole)
-    for length in range(len(data)):
-        try:
-            held = unpack(data[:length])
-        except DamagedData:
-            continue
-        assert held != whole
+    for name in ("everything there can be", "sends with headers", "sends with headers, and images"):
+        whole = RECORDS[name]
+        data = pack(whole)
+        for length in range(len(data)):
+            try:
+                held = unpack(data[:length])
+            except DamagedData:
+                continue
+            assert held != whole
+    data = pack(RECORDS["everything there can be"])
     with pytest.raises(DamagedData, match="version 9"):
         unpack(b"\x09" + data[1:])

@@ -32,9 +32,13 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _MASKS = [  # of every answer
     (r",\d+\.\{R", ",{ID}.{R"),
     (r"(seconds|uptime_seconds)( +)[\d.]+", r"\1\2{S}"),
+    (r"(rate_per_s)( +)[\d.]+", r"\1\2{RATE}"),
     (r"^(    )?(build|python)( +)\S+$", r"\1\2\3{IT}"),
     (r"\b\d+(\.\d)? (B|KB|MB|GB)\b", "{SIZE}"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", "{TIME}"),
+    (r"\b[12]\d{15}\b", "{MESSAGE}"),
+    (r"_ms\": [12]\d{12}\b", '_ms": {MS}'),
+    (r"clmn_[\w-]{43}", "{TOKEN}"),
     (r"\d{8}-\d{6}(-\d+)?|\d{8}T\d{6}\S*", "{NAME}"),
 ]
 _FIGURES = re.compile(  # of things that the system has too, or that depend on when files are written

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgpack
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import LONG_OPEN, Cursor, Progress, _long_parts, pack_cursor, unpack_cursor
 from columnar.model.mutation import Put
 from columnar.model.trigger_registration import Registration, from_json, to_json
 from columnar.regions.log.change_record import ChangeRecord, Entry, Kind, Sequence
@@ -52,6 +53,39 @@ def test_cursors_of_changes_with_checkpoints() -> None:
         + "c400"
     )
     assert (pack_cursor(held), unpack_cursor(data)) == (data, held)
+
+
+def test_a_cursor_of_many_open_changes() -> None:
+    one, two, three = Sequence(7, 2, 299), Sequence(7, 2, 300), Sequence(8, 1, 5)
+    held = Cursor(three, ((one, 3), (two, 0), (three, 0)), (Progress(two, b"a", 2),), b"k", ((three, 9),))
+    data = bytes.fromhex(
+        "9606930801059292930702"
+        + "92cd012b01"
+        + "930801"
+        + "9105"
+        + "91920003"
+        + "919301c4016102"
+        + "c4016b"
+        + "91920209"
+    )
+    assert (msgpack.packb(_long_parts(held)), unpack_cursor(data)) == (data, held)
+    for at, worse in (
+        (data.index(b"\x92\x00\x03") + 1, 9),
+        (data.index(b"\x93\x01\xc4") + 1, 3),
+        (len(data) - 2, 0xFF),
+    ):
+        with pytest.raises(DamagedData, match="trigger cursor"):
+            unpack_cursor(data[:at] + bytes((worse,)) + data[at + 1 :])
+
+
+def test_a_long_cursor_is_short() -> None:
+    changes = tuple((Sequence(1 << 60, 1 << 20, 10_000_000 + 3 * n), 0) for n in range(8_192))
+    held = Cursor(changes[-1][0], changes, tuple(Progress(one, b"\x00") for one, _ in changes))
+    data = pack_cursor(held)
+    assert unpack_cursor(data) == held
+    assert len(data) < 10 * len(changes)
+    short = held._replace(open=changes[:LONG_OPEN], progress=())
+    assert pack_cursor(short)[1] == 1, "programs of before read it"
 
 
 @pytest.mark.parametrize("data", [b"", b"\x93\x02\xc0\x90", b"\x93\x01\xc0", b"\x01", CURSOR_BYTES[:-1], b"\xff" * 9])

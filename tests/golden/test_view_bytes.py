@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.flows.delivery_state import Cursor, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor, unpack_cursor
 from columnar.master import derivation_rows
 from columnar.master.catalogue_rows import Cells
 from columnar.model.derivations import FAMILIES, KeptView, Reads, ViewSet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import threading
 import urllib.request
@@ -14,12 +15,13 @@ from typing import Any
 
 import pytest
 
-from columnar.client import Connection, Contribute, Expect, Increment, Put
+from columnar.client import Connection, Contribute, Expect, Increment, Put, RegionAdmin
 from columnar.client.cluster import ClusterAdmin
 from columnar.model import flow_status
+from columnar.model.record_batch import ProducerMark, Record, pack_batch
 from columnar.wire.idl import columnar, hbase
 from tests.support.cluster_process import ClusterProcess, Rows
-from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of, until
 
 SPLITS = [b"d", b"h", b"m", b"r", b"v"]
 ROWS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz"]
@@ -55,6 +57,27 @@ def test_a_scanner_goes_on_through_any_server(cluster: ClusterProcess | NodesClu
         other.client.scannerClose(scanner)
         with pytest.raises(hbase.IllegalArgument):
             one.client.scannerGetList(scanner, 5)
+
+
+def test_a_lease_is_one_lease_through_any_server(cluster: ClusterProcess | NodesCluster) -> None:
+    """Names of leases that are names of tables, too, are no rows of these."""
+    made(cluster, "led").close()
+    one, other = cluster.rows_of_each()
+    with one, other, ThreadPoolExecutor(1) as pool:
+        for name in (b"led", b"r", b"import"):
+            first = one.client.columnarLease(name, b"a", 60_000, 0, 0)
+            assert (first.held, first.token) == (True, 1)
+            second = other.client.columnarLease(name, b"b", 60_000, 0, 0)
+            assert (second.held, second.token, second.holder) == (False, 1, b"a")
+            waiting = pool.submit(other.client.columnarLease, name, b"b", 60_000, 0, 20_000)
+            with closing(cluster.connection()) as operator:
+                assert operator.leases.revoke(name).holder == "a"
+            assert (waiting.result(30).held, waiting.result(30).token) == (True, 2)
+            assert not one.client.columnarLease(name, b"a", 60_000, 1, 0).held, "its token is dead"
+            for rows in (one, other):
+                rows.client.columnarRoute(True)  # a client that calls owners itself knows none of this table
+                assert rows.client.columnarLease(name, b"", 0, 0, 0).holder == b"b"
+                rows.client.columnarRoute(False)
 
 
 def test_contributions_arrive_through_any_server(cluster: ClusterProcess | NodesCluster) -> None:
@@ -152,7 +175,11 @@ MOST_CONNECTIONS = 64  # far more than earlier tests can have left open at one s
 def test_status_and_metrics_are_those_of_all_servers(cluster: ClusterProcess | NodesCluster) -> None:
     made(cluster, "counted").close()
     found = [cluster.connection() for _ in range(2)]
-    servers = {server.name for server in ClusterAdmin(found[0]).servers().servers}
+    admin = ClusterAdmin(found[0])
+    servers = {server.name for server in admin.servers().servers}
+    for server, region in zip(sorted(servers), admin.locations(b"counted"), strict=False):
+        if region.server != server:
+            admin.move(region.name, server)  # each server has a region, and so forwards calls on another's
     with ExitStack() as opened:
         count, text = 0, ""
         # A new connection goes to the server with the fewest, and connections of earlier tests may still count as open.
@@ -232,3 +259,112 @@ def test_a_slow_call_is_answered_rightly_though_its_region_moves(cluster: Cluste
         assert [found == names for found in searched] == [True] * len(searched), "each row once, and in order"
         assert all(cells == acknowledged for _, cells in connection.table("slow").scan())
         connection.delete_table("slow", disable=True)  # its load would send regions of other tests to one server
+
+
+def test_a_queue_goes_on_through_any_server_and_through_moves(cluster: ClusterProcess | NodesCluster) -> None:
+    with closing(cluster.connection()) as connection:
+        connection.queue("moved").push_many([b"%d" % n for n in range(50)])
+        admin = ClusterAdmin(connection)
+        counts: dict[bytes, int] = {}
+        for turn in range(4):
+            one, other = (closing(link) for link in cluster.rows_of_each())
+            with one as first, other as second:
+                answers = [link.client.columnarQueuePop(b"moved", 5, 0, 600_000) for link in (first, second)]
+                for found in answers:
+                    for message in found:
+                        counts[message.body] = counts.get(message.body, 0) + 1
+                receipts = [message.receipt for message in answers[0]]
+                assert len(admin.move(admin.locations(b"columnar:queues")[0].name).moves) == 1
+                assert second.client.columnarQueueSettle(b"moved", receipts, "commit", 0, b"") == [True] * 5, turn
+        assert len(counts) == 40
+        assert set(counts.values()) == {1}
+        stats = connection.queue("moved").stats()
+        assert (stats.messages, stats.in_flight, stats.ready, stats.committed) == (30, 20, 10, 20)
+
+
+def test_dead_messages_go_to_a_queue_of_another_server_through_moves(cluster: ClusterProcess | NodesCluster) -> None:
+    with closing(cluster.connection()) as connection:
+        source, target = connection.queue("a-source"), connection.queue("z-target")
+        source.configure(attempts=1, dead_to="z-target")
+        target.configure(lease_ms=600_000)
+        admin = ClusterAdmin(connection)
+        if len(admin.locations(b"columnar:queues")) == 1:
+            RegionAdmin(connection).split(b"columnar:queues", b"n\x00")
+        where = {one.server for one in admin.locations(b"columnar:queues")}
+        if len(where) == 1:
+            admin.move(admin.locations(b"columnar:queues")[0].name)
+        assert len({one.server for one in admin.locations(b"columnar:queues")}) == 2
+        bodies = [b"%d" % number for number in range(60)]
+        source.push_many(bodies)
+        for turn in range(6):
+            found = source.pop(10)
+            source.settle(found, "rollback", 0, "broken")
+            if turn % 2:
+                admin.move(admin.locations(b"columnar:queues")[turn % 4 // 2].name)
+        found = []
+        while len(found) < len(bodies):
+            source.stats()
+            found += target.pop(100, wait_ms=5_000)
+        assert sorted(one.body for one in found) == sorted(bodies)
+        assert {one.headers[b"dead-error"] for one in found} == {b"broken"}
+        assert target.stats().pushed == len(bodies)
+        until(lambda: source.stats().dead == 0)  # they are removed here after they are there
+
+
+def test_a_topic_goes_on_through_any_server_and_through_moves(cluster: ClusterProcess | NodesCluster) -> None:
+    """Each partition has an owner; records are appended and read at any server, once, whichever server has them."""
+    with closing(cluster.connection()) as connection:
+        assert connection.topics.create("moved", 3)
+        admin, topic = ClusterAdmin(connection), connection.topic("moved")
+        table = b"columnar:topics"
+        connection.call("columnarSplit", table, topic.description.key(1))
+        keys = [topic.description.key(number) for number in range(3)]
+        producer = connection.call("columnarTopicProducer")
+        for sequence in range(4):
+            one, other = (closing(link) for link in cluster.rows_of_each())
+            with one as first, other as second:
+                for number, key in enumerate(keys):
+                    record = Record(0, sequence, None, b"%d" % number)
+                    batch = pack_batch([record], ProducerMark(producer, 0, sequence))
+                    answers = [link.client.columnarPartitionProduce(key, batch) for link in (first, second, first)]
+                    assert [(answer.error, answer.baseOffset) for answer in answers] == [(0, sequence)] * 3
+                for place in admin.locations(table):
+                    assert len(admin.move(place.name).moves) == 1
+                found = [link.client.columnarPartitionFetch(keys[0], 0, 1 << 20) for link in (first, second)]
+                assert found[0].batches == found[1].batches
+                assert found[0].highWatermark == sequence + 1
+                waited = second.client.columnarPartitionWait(keys[2], sequence, 1, 10_000)
+                assert (waited.error, waited.bytes, waited.highWatermark) == (0, 1, sequence + 1)
+        assert [record.value for record in topic.read(1, 0)] == [b"1"] * 4
+        assert connection.topics.drop_topic("moved")
+        assert [list(cells) for _, cells in connection.table(table.decode()).scan()] == [[b"h:\x00"]], "a counter"
+
+
+def test_a_feed_goes_on_through_moves_of_its_table_and_of_its_topic(cluster: ClusterProcess | NodesCluster) -> None:
+    """Each change is in the topic once, in the order of its row, whichever servers have the two."""
+    with closing(cluster.connection()) as connection:
+        connection.create_table("fed", {"m": {}})
+        assert connection.feeds.add("fed", "fed.changes", partitions=3)
+        admin, table, keys = ClusterAdmin(connection), connection.table("fed"), [b"a", b"m", b"z"]
+        RegionAdmin(connection).split(b"fed", b"k")
+        for number in range(12):
+            for key in keys:
+                table.put(key, {b"m:a": b"%d" % number})
+            if number % 3 == 0:
+                for name in (b"fed", b"columnar:topics"):
+                    admin.move(admin.locations(name)[number % len(admin.locations(name))].name)
+        expected = {key: [b"%d" % number for number in range(12)] for key in keys}
+
+        def sent() -> dict[bytes, list[bytes]]:
+            found: dict[bytes, list[bytes]] = {}
+            for record in connection.topic("fed.changes").records(wait_ms=1):
+                found.setdefault(record.key, []).append(json.loads(record.value)["after"]["m:a"].encode())
+            return found
+
+        until(lambda: sum(map(len, sent().values())) >= 36)
+        assert sent() == expected
+        (feed,) = connection.feeds.list()
+        assert (feed.state, feed.error, feed.silent_servers) == ("running", "", ())
+        connection.feeds.drop("fed.changes")
+        assert connection.topics.drop_topic("fed.changes")
+        connection.admin.drop(b"fed", disable=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import stat
 import urllib.request
 from pathlib import Path
@@ -17,6 +16,7 @@ from columnar.shell import private_connection
 from columnar.storage import run_file
 from tests.support.cluster_process import ClusterProcess
 from tests.support.shell import Shell
+from tests.support.stopped_process import stop_process
 
 
 def states(shell: Shell) -> list[tuple[str, str, int]]:
@@ -74,7 +74,7 @@ def test_a_session_at_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         store.start()
         pid = store.pid
         monkeypatch.setattr(private_connection, "PING_S", 0.5)
-        os.kill(pid, signal.SIGSTOP)
+        stop_process(pid)
         error = shell.error("servers", "--data", str(data), status=2)
         assert error.startswith(f"the supervisor (process {pid}) does not answer within 0.5 s; end it with 'kill -9 ")
 

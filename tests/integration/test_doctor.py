@@ -25,6 +25,7 @@ from tests.support.certificates import Authority
 from tests.support.failing_disk import FULL, FailingDisk, library
 from tests.support.ports import free_port
 from tests.support.standalone_store import ENVIRONMENT, StoreProcess
+from tests.support.stopped_process import stop_process
 
 NOBODY = 65_534
 NEEDS_PROC = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="not Linux")
@@ -99,7 +100,7 @@ def test_a_folder_in_use_and_a_port_in_use(served: tuple[StoreProcess, Path], da
 def test_a_store_that_hangs(served: tuple[StoreProcess, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("columnar.diagnosis.store_facts.ANSWER_S", 0.3)
     store, folder = served
-    os.kill(store.pid, signal.SIGSTOP)
+    stop_process(store.pid)
     try:
         status, found = doctor("--data", str(folder), "--store", f"127.0.0.1:{store.port}")
     finally:

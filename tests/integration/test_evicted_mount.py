@@ -81,7 +81,6 @@ def test_a_node_whose_mount_was_evicted_ends_and_does_not_start_before_it_is_rep
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.xdist_group("shared folders")
 @pytest.mark.skipif(not IS_DEEP, reason="it brings up a CephFS: make test-deep runs it")
 def test_a_node_on_cephfs_ends_when_its_client_is_evicted(tmp_path: Path) -> None:
     if lacking := missing("ceph"):

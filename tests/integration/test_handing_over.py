@@ -21,6 +21,7 @@ from columnar.model.schema import Family, make_table
 from columnar.roles.ports import THRIFT1_SERVICE, THRIFT2_SERVICE
 from tests.support.certificates import Authority
 from tests.support.server_children import Child, Master, with_master
+from tests.support.stopped_process import stop_process
 from tests.support.toy_wire import call, framed, reply_of
 
 TABLE = make_table("t", [Family("a")])
@@ -138,7 +139,7 @@ async def test_a_surplus_of_both_services_goes_back_and_the_rest_is_handed_over_
 @with_master
 async def test_connections_that_wait_in_the_doorbell_come_back_too(master: Master) -> None:
     one, two = await two_servers(master)
-    one.process.send_signal(signal.SIGSTOP)  # it sees all that follows in the same moment
+    stop_process(one.process.pid)  # it sees all that follows in the same moment
     clients = [await master.client(one) for _ in range(8)]
     handing = asyncio.ensure_future(one.ask(HandOver(LONG_MS)))
     await asyncio.sleep(0)  # it is sent

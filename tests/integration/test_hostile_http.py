@@ -13,11 +13,14 @@ import pytest
 
 from columnar.limits import MESSAGE_BYTES, MIB
 from tests.support.besieged import besieged, furnish
+from tests.support.deep import seeds
+from tests.support.hostile_http import hostile_bytes
 from tests.support.standalone_store import StoreProcess
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks of memory are told by /proc")
 
 SEED = 21
+CONNECTIONS = seeds("hostile connections of a store over HTTP", deep=20_000, short=150)
 LITTLE_BYTES = 24 * MIB
 CALL = struct.pack(">HBBI", 0x8001, 0, 1, 13) + b"getTableNames" + b"\0\0\0\1\0"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\n"
@@ -82,6 +85,19 @@ def test_many_little_chunks(store: StoreProcess) -> None:
         assert (
             status_after(store, head + chunks + padding + b"0\r\n\r\n") == b"HTTP/1.1 200 OK"
         )  # PROTOCOL_ERROR within
+
+
+def test_connections_that_smuggle_lie_and_break_off(store: StoreProcess) -> None:
+    """Each is answered or closed; afterwards the store serves."""
+    with besieged(store, LITTLE_BYTES):
+        for seed in range(CONNECTIONS):
+            wire = hostile_bytes(random.Random(seed), CALL)
+            with connected(store) as sock, contextlib.suppress(OSError):
+                sock.sendall(wire)
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv(65_536):
+                    pass
+        assert status_after(store, POST + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL) == b"HTTP/1.1 200 OK"
 
 
 def test_random_bytes_behind_a_good_beginning(store: StoreProcess) -> None:

@@ -24,14 +24,12 @@ def test_a_service_that_lost_its_data_is_adopted_only_by_a_person(tmp_path: Path
         cluster.service.start()
         for node in cluster.nodes:
             assert node.has_ended(WAIT_S), "its record is missing"
-            assert node._process is not None
-            assert node._process.returncode == ENDED
+            assert node.status == ENDED
             node.kill()
         one = cluster.nodes[0]
         one.begin()
         assert one.has_ended(WAIT_S)
-        assert one._process is not None
-        assert one._process.returncode == 2
+        assert one.status == 2
         log = one.log.read_text()
         assert f"columnar: {cluster.coordination} knows nothing of this data folder" in log
         assert "stop every node, then remove the file CLUSTER in the data folder" in log

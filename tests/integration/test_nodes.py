@@ -23,6 +23,7 @@ from columnar.client.errors import StoreIOError
 from columnar.roles.member_links import OUTLIVES_S
 from tests.support.cluster_process import Rows, gone, is_nobody, reaped
 from tests.support.many_nodes import ROOT, WAIT_S, ManyNodes, NodeProcess, many_nodes, until
+from tests.support.shell import command
 from tests.support.tcp_resets import can_reset, reset_connections
 
 ROWS = (b"a", b"e", b"i", b"n")
@@ -68,7 +69,8 @@ def write(node: NodeProcess, table: bytes, value: bytes) -> None:
                 time.sleep(0.05)
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
+def program(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a store that is refused."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-m", "columnar", *words], capture_output=True, text=True, timeout=WAIT_S, env=environment
@@ -309,16 +311,16 @@ def test_nobody_is_fenced_while_the_coordination_service_is_away(cluster: ManyNo
 
 
 def test_strangers_are_refused(cluster: ManyNodes, tmp_path: Path) -> None:
-    alone = command("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
+    alone = program("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
     assert alone.returncode == 2
     assert "process" in alone.stderr or "nodes" in alone.stderr
-    elsewhere = command(
+    elsewhere = program(
         "node", "--data", str(cluster.data), "--coordination", "etcd://127.0.0.1:1/other", "--name", "n9", "--port", "0"
     )
     assert elsewhere.returncode == 2
     assert "belongs to the cluster that" in elsewhere.stderr
     flags = ("--coordination", cluster.coordination, "--port", "0", "--web-port", "-1", "--peer-port", "0")
-    double = command("node", "--data", str(cluster.data), *flags, "--name", "n1")
+    double = program("node", "--data", str(cluster.data), *flags, "--name", "n1")
     assert double.returncode == 2
     assert "a node named n1 runs already; choose another name with --name" in double.stderr
     assert all_up(cluster)
@@ -416,7 +418,7 @@ def test_the_last_node_stops_and_one_process_takes_the_folder_back(cluster: Many
     write(cluster.nodes[0], b"t", b"17")
     for node in cluster.nodes:
         assert node.stop() == 0
-    refused = command("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
+    refused = program("standalone", "--data", str(cluster.data), "--port", "0", "--web-port", "-1")
     assert refused.returncode == 2
     assert "CLUSTER" in refused.stderr
     revive(cluster, *cluster.nodes)

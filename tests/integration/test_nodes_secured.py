@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from columnar.coordination.service_access import PASSWORD as VARIABLE
-from tests.support.many_nodes import ROOT, WAIT_S, NodeProcess
+from tests.support.many_nodes import ROOT, WAIT_S, NodeProcess, in_new_interpreters
 from tests.support.secured_services import PASSWORD, Secured, secured
 
 
@@ -19,7 +20,12 @@ def command(service: Secured, data: Path, *flags: str, password: str | None = No
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **({VARIABLE: password} if password is not None else {})}
     words = [sys.executable, "-m", "columnar", "node", "--data", str(data), "--coordination", service.url]
     words += ["--name", "n1", "--port", "0", "--web-port", "-1", "--peer-port", "0", "--folder-unprobed", *flags]
-    return subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S, env=environment)
+    until_s = time.monotonic() + WAIT_S
+    while True:
+        ended = subprocess.run(words, capture_output=True, text=True, timeout=WAIT_S, env=environment)
+        # A service on a busy machine may check a password longer than a start waits for.
+        if "operation timed out" not in ended.stderr or time.monotonic() > until_s:
+            return ended
 
 
 @pytest.mark.parametrize("kind", ["etcd", "zookeeper"])
@@ -30,6 +36,8 @@ def test_a_node_serves_over_a_secured_service(kind: str, tmp_path: Path, subtest
         no_password = [word for word in service.flags() if word not in ("--coordination-password-file", "--")]
         no_password.remove(service.access.password_file)
         by_variable = NodeProcess("n2", tmp_path / "data", service.url, tmp_path, *flags, *no_password)
+        for node in (by_file, by_variable):
+            in_new_interpreters(node)  # which /proc shows with the command and the environment of each process
         try:
             by_file.begin()
             by_file.await_ready()

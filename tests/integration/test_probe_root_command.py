@@ -33,6 +33,7 @@ from columnar.shell.probe_link import (
 from columnar.storage.data_folder import PROBES
 from columnar.storage.probe_mount import MountOperations, MountStalls
 from tests.support.shell import Shell
+from tests.support.stopped_process import stop_process
 
 WAIT_S = 60.0  # the machine may be busy
 SHELL = Shell("127.0.0.1:1")
@@ -176,7 +177,7 @@ def test_a_mount_that_hangs_is_named_after_the_limit(tmp_path: Path, monkeypatch
     with local_mount(str(tmp_path), TOKEN, 0.2) as mount:
         MountLink.run_operation(mount_with_limit(mount, WAIT_S), "clock")  # it has started
         mount_with_limit(mount, 0.2)
-        os.kill(processes[0].pid, signal.SIGSTOP)
+        stop_process(processes[0].pid)
         for _ in range(2):
             with pytest.raises(MountStalls, match=rf"{tmp_path} has not answered for 0\.2 s"):
                 mount.run_operation("clock")

@@ -23,7 +23,6 @@ from tests.support.many_machines.gluster import gluster
 
 pytestmark = [
     pytest.mark.timeout(300),
-    pytest.mark.xdist_group("shared folders"),
     pytest.mark.skipif(not IS_DEEP, reason="it brings up whole file systems: make test-deep runs it"),
 ]
 

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 from columnar.storage import run_file
 from tests.support.certificates import Authority
 from tests.support.cluster_process import ClusterProcess
-from tests.support.many_nodes import many_nodes
+from tests.support.many_nodes import in_new_interpreters, many_nodes
 from tests.support.shell import Shell
 
 
@@ -54,7 +54,7 @@ def test_nodes_answer_forward_and_restart_over_tls(tmp_path: Path) -> None:
     mine = ["--tls-ca", ours.ca, "--tls-client-cert", client.cert, "--tls-client-key", client.key]
     others = ["--tls-ca", ours.ca, "--tls-client-cert", stranger.cert, "--tls-client-key", stranger.key]
     (tmp_path / "nodes").mkdir()
-    with many_nodes(tmp_path / "nodes", *flags, count=2) as cluster:
+    with many_nodes(tmp_path / "nodes", *flags, count=2, prepare=in_new_interpreters) as cluster:
         run_files = list(cluster.data.rglob(run_file.NAME))
         assert run_files
         for file in run_files:

@@ -20,10 +20,12 @@ from columnar.client.errors import IOError, hbase_class
 from tests.support.certificates import Authority
 from tests.support.cluster_process import ClusterProcess
 from tests.support.deep import cases
+from tests.support.group_scenario import GROUPS, scenario
 from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 from tests.support.ports import free_port
 from tests.support.shell import Shell
 from tests.support.standalone_store import StoreProcess
+from tests.support.store_thread import StoreThread
 
 ROWS = [b"%02d" % n for n in range(100)]
 SPLITS = [b"%d" % n for n in range(1, 10)]
@@ -51,6 +53,21 @@ def forwarded(store: ClusterProcess | NodesCluster) -> int:
     with urllib.request.urlopen(f"{store.web}/metrics") as page:
         found = re.findall(r"^columnar_forwarded_total\{[^}]*\} (\d+)", page.read().decode(), re.MULTILINE)
     return sum(map(int, found))
+
+
+def test_groups_of_rows_answer_as_in_one_process(cluster: ClusterProcess | NodesCluster, tmp_path: Path) -> None:
+    """Through servers that forward the calls, and by a client that calls the owners."""
+    with StoreThread(tmp_path / "one") as store, store.connection() as one, store.connection() as other:
+        expected = scenario(one, other, "groups")
+    with closing(cluster.connection()) as one, closing(cluster.connection()) as other, routing(cluster) as owners:
+        assert scenario(one, other, "groups") == expected
+        one.delete_table("groups", disable=True)
+        assert scenario(owners, owners, "groups") == expected
+        before = forwarded(cluster)
+        for group in GROUPS:
+            owners.table("groups").group(group).rows()
+            owners.table("groups").mutate_group({group: ((), [Put(b"f:x", b"1")])})
+        assert forwarded(cluster) == before
 
 
 def test_all_that_a_table_does_goes_to_the_owners(cluster: ClusterProcess | NodesCluster) -> None:

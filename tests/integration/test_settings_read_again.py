@@ -11,6 +11,7 @@ import pytest
 
 from columnar.client import Connection
 from columnar.client.cluster import ClusterAdmin
+from columnar.client.errors import IllegalArgument
 from tests.support.cluster_process import ClusterProcess
 from tests.support.readme_blocks import await_that
 from tests.support.standalone_store import WAIT_S
@@ -93,4 +94,22 @@ def test_a_changed_file_is_taken_by_every_port_and_a_broken_one_by_none(servers:
         for port in ports:
             await_that(lambda port=port: is_slow(store, port), WAIT_S, store.log.read_text)  # type: ignore[misc]
             await_that(lambda port=port: answer_to_a_page(port) != 403, WAIT_S, store.log.read_text)  # type: ignore[misc]
+
+        connection = Connection("127.0.0.1", store.port, timeout=60_000)
+        admin = ClusterAdmin(connection)
+        processes = set(admin.log_levels())
+        assert {one.partition(".")[0] for one in processes} == (
+            {"standalone"} if servers == 1 else {"node", "s1", "s2"}
+        )
+        assert admin.log_levels() == dict.fromkeys(processes, "root=warning")
+        changed_levels = "root=warning columnar.flows=error columnar.wire=debug"
+        answer = admin.log_levels("columnar.wire=debug", "columnar.flows=error")
+        assert answer == admin.log_levels() == dict.fromkeys(processes, changed_levels)
+        with pytest.raises(IllegalArgument, match="no level of a logger"):
+            admin.log_levels("columnar.wire=warning", "columnar.x=loud")
+        answer = admin.log_levels("columnar.wire=default", "root=info")
+        assert answer == dict.fromkeys(processes, "root=info columnar.flows=error")
+        settings.read_again(store, lines=0)
+        await_that(lambda: set(admin.log_levels().values()) == {"root=warning"}, WAIT_S, store.log.read_text)
+        connection.close()
         assert store.stop() == 0

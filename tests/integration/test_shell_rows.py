@@ -191,7 +191,7 @@ def test_table_names_complete(shell: Shell, address: str, pages: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             began = time.monotonic()
             assert completed("columnar get pa", f"127.0.0.1:{silent.getsockname()[1]}") == []
-            assert time.monotonic() - began < 3
+            assert time.monotonic() - began < 10, "a call waits half a second, and without a bound for ever"
     finally:
         shell.out("drop", "parts", "--yes")
 

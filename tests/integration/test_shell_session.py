@@ -22,7 +22,7 @@ from columnar.shell.connecting import connect
 from columnar.shell.lines import statements_of
 from columnar.shell.running import Commands, Failed, Interrupted, Outcome
 from columnar.shell.session import KeptConnection, Session, exported
-from columnar.shell.store_names import ANSWER_S, KINDS, StoreNames
+from columnar.shell.store_names import KINDS, StoreNames
 from tests.support.ports import free_port
 from tests.support.pty_program import PtyProgram
 from tests.support.serving import Serving
@@ -49,8 +49,8 @@ class Kept:
         self._commands = Commands(main, Session(self._kept, StoreNames(time.monotonic), pages=False))
         self._store = store
 
-    def _connect(self, store: str, tls: Any) -> Any:
-        opened = connect(store, tls)
+    def _connect(self, store: str, tls: Any, user: Any) -> Any:
+        opened = connect(store, tls, user)
         self.opened.append(opened[0])
         return opened
 
@@ -146,7 +146,7 @@ def test_a_connection_comes_back_only_between_two_calls() -> None:
 
     made: list[Any] = []
 
-    def opened(store: str, tls: Any) -> Any:
+    def opened(store: str, tls: Any, _user: Any) -> Any:
         made.append(Fake())
         return made[-1], None
 
@@ -201,7 +201,7 @@ def test_names_of_a_silent_store_are_none_soon() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
         assert StoreNames(time.monotonic).of(f"127.0.0.1:{silent.getsockname()[1]}", None, "table") == []
-        assert time.monotonic() - began < ANSWER_S + 2
+        assert time.monotonic() - began < 10, "a call waits half a second, and without a bound for ever"
 
 
 # --- scripts -------------------------------------------------------------------------------------

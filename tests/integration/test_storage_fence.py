@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_nodes import ROWS, all_up, command, fill, owners, place, revive, values, write
+from tests.integration.test_nodes import ROWS, all_up, fill, owners, place, revive, values, write
 from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes, until
+from tests.support.shell import command
 
 SAID_S = 2.0  # until an operator is told
 COMMAND_S = 4.0  # of a command on a busy machine

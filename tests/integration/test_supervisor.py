@@ -87,6 +87,7 @@ def test_a_region_is_split_and_merged_on_request(shared: ClusterProcess) -> None
         assert len(Admin(connection).regions("split")) == len(regions) + 1
         check(rows, b"split", b"1")
         write(rows, b"split", b"2")
+        until(lambda: all(one.state == "up" for one in ClusterAdmin(connection).servers().servers))
         ClusterAdmin(connection).move(high)  # its epoch is above that of its neighbour now
         owners = {one.name: one.server for one in ClusterAdmin(connection).locations(b"split")}
         assert owners[low] != owners[high]

@@ -93,7 +93,7 @@ def test_a_table_is_exported_while_it_is_written(
 ) -> None:
     made(connection)
     fill(connection)
-    stopped = threading.Event()
+    begun, stopped = threading.Event(), threading.Event()
     rounds = [0]
 
     def write() -> None:
@@ -102,12 +102,14 @@ def test_a_table_is_exported_while_it_is_written(
             rounds[0] += 1
             value = b"%d" % rounds[0]
             mine.table(b"t").put(b"hot", {b"a:": value, b"b:t": value})
+            begun.set()
             mine.table(b"t").put(b"n%d" % rounds[0], {b"a:": value})
         mine.close()
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
+        assert begun.wait(30)
         exported = run("export", "t", str(tmp_path / "x"))
         seen = rounds[0]
     finally:

@@ -116,3 +116,24 @@ def test_calls_of_a_worker_are_no_foreground_requests(serving: Serving) -> None:
     assert connection.triggers.wait("noted")
     assert serving.do(doors.answered) - before == 2, "the put and the wait"
     assert connection.table(b"audit").row(b"row"), "which the worker has written by a call of its own"
+
+
+def test_messages_that_are_yielded_are_in_their_queue_once_however_often_the_function_runs(serving: Serving) -> None:
+    connection = serving.connect()
+    connection.queue("mail").configure(lease_ms=60_000)
+    connection.triggers.add("mail", b"source", f"{MODULE}:mail", [b"f"], attempts=3, row=True)
+    source = connection.table(b"source")
+    for row in (b"a", b"b"):
+        source.put(row, {b"f:to": b"queue:mail", b"f:mail": b"to " + row})
+    source.put(b"bad", {b"f:to": b"queue:no name", b"f:mail": b"x"})
+    assert connection.triggers.wait("mail")
+    found = connection.queue("mail").pop(10, wait_ms=5_000)
+    assert sorted((one.body, one.headers[b"row"]) for one in found) == [
+        (b"to a0", b"a"), (b"to a1", b"a"), (b"to b0", b"b"), (b"to b1", b"b"),
+    ]  # fmt: skip
+    assert connection.queue("mail").pop(1) == []
+    assert connection.table(b"out").row(b"a") == {b"f:mailed": b"to a"}
+    (letter,) = connection.triggers.dead_letters("mail")
+    assert letter.row == b"bad"
+    assert "queue's name" in letter.error
+    assert connection.table(b"out").row(b"bad") == {}

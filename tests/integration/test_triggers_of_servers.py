@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,9 +13,12 @@ import pytest
 
 from columnar.client import Connection
 from columnar.client.errors import IOError as Refused
+from columnar.model.queue_place import QUEUES_TABLE
 from columnar.model.trigger_registration import start_at
+from tests.support import message_functions
 from tests.support.cluster_process import ClusterProcess
 from tests.support.deep import cases
+from tests.support.hook_server import HookServer, Posted, Reply
 from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
 from tests.support.shell import Shell
 from tests.support.standalone_store import WAIT_S
@@ -70,7 +74,7 @@ class Place:
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("triggers")
     (folder / f"{MODULE}.py").write_text("")
-    cluster = cluster_of(request.param, folder / "data", 2, "--trigger-modules", MODULE)
+    cluster = cluster_of(request.param, folder / "data", 2, "--trigger-modules", f"{MODULE},{message_functions.MODULE}")
     cluster.environment["PYTHONPATH"] += f":{folder}"
     cluster.environment["PYTHONDONTWRITEBYTECODE"] = "1"
     with pytest.MonkeyPatch.context() as patch, cluster:
@@ -144,3 +148,56 @@ def test_changes_of_all_servers_are_shown_again_from_a_time_and_to_a_trigger_tha
         place.sync(SEEN + LATE.replace("START", start_at(since_ms)))
         assert delivered(connection, b"seen", b"a")[b"p:late"] == b"one"
         assert delivered(connection, b"seen", b"z").keys() == {b"p:first", b"p:again", b"p:late"}
+
+
+def until_empty(connection: Connection, queue: str) -> None:
+    ends_s = time.monotonic() + WAIT_S
+    while connection.queue(queue).stats().messages:
+        assert time.monotonic() < ends_s
+        time.sleep(0.01)
+
+
+def owner_of_queues(place: Place) -> str:
+    (region,) = place.shell.json("regions", QUEUES_TABLE)
+    return str(region["server"])
+
+
+def move_queues(place: Place) -> None:
+    """Move all queues to the other server."""
+    (region,) = place.shell.json("regions", QUEUES_TABLE)
+    other = next(one["name"] for one in place.shell.json("servers")["servers"] if one["name"] != region["server"])
+    assert place.shell.json("move", region["encoded_name"], other)["done"]
+    assert owner_of_queues(place) == other
+
+
+def test_a_queue_is_delivered_by_its_owner_and_its_messages_outlive_a_move(place: Place) -> None:
+    may_end = threading.Event()
+
+    def answer(posted: Posted) -> Reply:
+        if posted.body == b"out":
+            assert may_end.wait(WAIT_S)
+        return Reply()
+
+    with HookServer(answer) as hooks, closing(place.cluster.connection()) as connection:
+        connection.create_table("made", {"f": {}})
+        connection.queues.serve("jobs", f"{message_functions.MODULE}:store")
+        connection.queues.serve("hooks", url=hooks.url)
+        for moved in range(3):
+            connection.queue("jobs").push(b"%d" % moved)
+            connection.queue("hooks").push(b"%d" % moved)
+            until_empty(connection, "jobs")
+            until_empty(connection, "hooks")
+            assert connection.table(b"made").row(b"%d" % moved)[b"f:of"] == b"jobs"
+            move_queues(place)
+        connection.queue("hooks").push(b"out")
+        hooks.until(4)
+        move_queues(place)
+        assert [(one.running, one.state) for one in connection.queues.served()] == [(1, "running"), (0, "running")]
+        connection.queue("hooks").push(b"after")
+        hooks.until(5)
+        may_end.set()
+        until_empty(connection, "hooks")
+        assert [one.body for one in hooks.posted] == [b"0", b"1", b"2", b"out", b"after"], "each once"
+        assert connection.queue("hooks").stats().committed == 5, "the new owner has committed what the earlier one had"
+        for queue in ("jobs", "hooks"):
+            connection.queues.unserve(queue)

@@ -11,7 +11,7 @@ import pytest
 
 from columnar.client import Connection, Put
 from columnar.client.errors import IOError
-from columnar.config import MemorySettings
+from columnar.config import ChangeLogSettings, MemorySettings
 from columnar.regions.region import Region
 from tests.support.audit import seen
 from tests.support.cluster_process import until
@@ -107,7 +107,7 @@ def test_a_backfill_goes_on_where_a_restart_stopped_it(start: Start) -> None:
 
 
 def test_a_full_log_slows_then_refuses_and_drops_nothing(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    serving, connection = start(log_records=40)
+    serving, connection = start(change_log=ChangeLogSettings(records=40))
     make(connection)
     connection.triggers.pause("t")
     table = connection.table(b"t")
@@ -151,7 +151,7 @@ def test_what_is_left_in_a_log_is_counted_against_its_bound(start: Start) -> Non
     with connection.table(b"t").batch() as batch:
         for n in range(50):
             batch.put(b"a-%d" % n, {b"f:a": b"1"})
-    _, connection = start(log_records=40)
+    _, connection = start(change_log=ChangeLogSettings(records=40))
     assert not connection.triggers.wait(timeout_ms=1)  # the regions are open
     with pytest.raises(IOError, match="RegionTooBusyException"):
         connection.table(b"t").put(b"b", {b"f:a": b"1"})
@@ -160,7 +160,7 @@ def test_what_is_left_in_a_log_is_counted_against_its_bound(start: Start) -> Non
 
 
 def test_the_log_ends_with_its_last_reader(start: Start) -> None:
-    serving, connection = start(log_records=10)
+    serving, connection = start(change_log=ChangeLogSettings(records=10))
     make(connection)
     connection.triggers.pause("t")
     with connection.table(b"t").batch() as batch:
@@ -236,7 +236,7 @@ def fill(connection: Connection, first: int, count: int) -> None:
 
 def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     """CHANGE_LOG keeps ahead of a first reader; its bound is the trigger's that is behind, not the keeping's."""
-    serving, connection = start(log_records=40)
+    serving, connection = start(change_log=ChangeLogSettings(records=40))
     connection.create_table("audit", {"a": {}})
     connection.create_table(b"t", {"f": {}}, attributes={"CHANGE_LOG": "3600"})
     upkeep = serving.store.serving.trigger_manager.dispatcher.intake.upkeep
@@ -262,7 +262,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
     fill(connection, 400, 10)
     assert serving.do(lambda: region.log.count_after(None, 1_000)) == 205, "what was delivered is kept for its time"
 
-    serving, connection = start(log_records=40)
+    serving, connection = start(change_log=ChangeLogSettings(records=40))
     assert connection.triggers.wait()
     fill(connection, 500, 10)
     (region,) = regions(serving)
@@ -271,7 +271,7 @@ def test_a_log_that_nobody_needs_slows_nobody(start: Start) -> None:
 
 
 def test_a_backlog_of_large_changes_is_refused_by_its_bytes_and_says_why(start: Start) -> None:
-    serving, connection = start(log_bytes=20_000)
+    serving, connection = start(change_log=ChangeLogSettings(size_bytes=20_000))
     make(connection)
     connection.triggers.add("o", b"t", f"{MODULE}:obey", [b"f"], attempts=100)
     connection.table(b"t").put(b"a", {b"f:do": b"raise"})

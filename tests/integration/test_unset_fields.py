@@ -15,7 +15,7 @@ from tests.support.store_thread import StoreThread
 
 NAMED = {"column": b"a:x", "tableName": b"t", "table": b"t", "tableNameOrRegionName": b"t", "value": b"v"}
 PLAIN = {TType.BINARY: b"a:x", TType.STRING: "x", TType.I32: 1, TType.I64: 1, TType.BOOL: False, TType.DOUBLE: 1.0}
-UNSAFE = {"columnarTriggerWait"}  # waits as long as it is told
+UNSAFE = {"columnarWait", "columnarTriggerWait"}  # waits as long as it is told
 
 
 def filled(field: tuple[Any, ...]) -> Any:
@@ -41,7 +41,7 @@ def arguments(method: str) -> list[tuple[Any, ...]]:
 def port(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with StoreThread(tmp_path_factory.mktemp("unset") / "data") as store:
         connection = store.connection()
-        connection.create_table("t", {"a": {}})
+        connection.create_table("t", {"a": {}}, attributes={"ROW_GROUP": "length:1"})
         connection.close()
         yield store.port
 

@@ -100,7 +100,7 @@ def test_an_answer_is_not_overtaken_by_a_reset(running: Running, ahead_bytes: in
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_large_message_that_is_not_decoded_yet_is_forgotten(running: Running, how: str) -> None:
     held = threading.Event()
-    running.server.decoder.submit(held.wait)
+    running.server.decoder.thread.submit(held.wait)
     big = framed(call(b"get", 8, text(1, b"x" * 3_000_000) + text(2, b"large") + text(3, b"f:q")))
     sock = open_socket(running)
     sock.sendall(big)

@@ -8,6 +8,7 @@ import logging
 import re
 import socket
 import threading
+import time
 from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -189,7 +190,8 @@ def test_slow_requests_are_logged_with_table_region_and_cost(served: Served, cap
     connection.close()
     (line,) = [one.message for one in caplog.records if "scannerGetList" in one.message and "rows=1" in one.message]
     region = served.store.serving.server.tables.known(b"pages").regions[1].encoded
-    assert f"table=pages region={region} rows=1 cells=1 cells_read=1; peer=127.0.0.1:" in line
+    assert f"table=pages region={region} rows=1 cells=1 cells_read=1 reply_bytes=" in line
+    assert "; peer=127.0.0.1:" in line
 
 
 def test_other_paths_and_methods(served: Served) -> None:
@@ -260,3 +262,28 @@ def test_a_web_server_whose_thread_is_awake_stops_as_any_other() -> None:
 
     web_server._end(SimpleNamespace(trigger=Trigger()))
     assert len(told) == 1
+
+
+def test_readers_of_change_streams_are_counted(served: Served) -> None:
+    assert not any(name.startswith("columnar_stream_") for name in served.metrics()), "no reader has come"
+    connection, reader = (Connection("127.0.0.1", served.store.port) for _ in range(2))
+    connection.create_table("followed", {"f": {}}, attributes={"CHANGE_LOG": "3600"})
+    connection.table("followed").put(b"r", {b"f:x": b"v" * 500})
+    stream = reader.changes("followed", start="beginning")
+    assert len(stream.poll(0)) == 1
+    found = served.metrics()
+    assert found["columnar_stream_events_total"] == 1
+    assert 500 < found["columnar_stream_sent_bytes_total"] < 600
+    assert found["columnar_stream_replies_total"] == 1
+    assert found["columnar_stream_waiting_readers"] == 0
+    waiting = threading.Thread(target=stream.poll, args=(WAIT_S * 1_000,))
+    waiting.start()
+    deadline = time.monotonic() + WAIT_S
+    while served.metrics()["columnar_stream_waiting_readers"] != 1:
+        assert time.monotonic() < deadline
+    connection.table("followed").put(b"r", {b"f:x": b"2"})
+    waiting.join()
+    found = served.metrics()
+    assert (found["columnar_stream_waiting_readers"], found["columnar_stream_events_total"]) == (0, 2)
+    for one in (connection, reader):
+        one.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.ports import free_port
 from tests.support.readme_blocks import await_that
@@ -45,13 +46,21 @@ class Whole:
         self.store = self.start_store()
         address = f"127.0.0.1:{self.port}"
         subprocess.run([sys.executable, "-m", "wikka_port", "prepare", "--store", address], check=True, timeout=30)
+        self.metrics_port = free_port()
         options = ["--port", "0", "--workers", "2", "--edits-per-minute", "0", "--log-level", "error"]
+        options += ["--metrics-port", str(self.metrics_port)]
         self.web, ready = start("wikka_port", "serve", "--store", address, *options)
         self.url = ready.split()[2].rstrip("/")
 
     def start_store(self) -> subprocess.Popen[str]:
         options = ["--data", self._data, "--port", str(self.port), "--web-port", "-1"]
         return start("columnar", "standalone", *options, "--trigger-modules", "wikka_port.triggers")[0]
+
+    def metrics(self) -> dict[tuple[str, ...], float]:
+        """Return the samples of ``/metrics``, by name and values of labels."""
+        text = requests.get(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=30).text
+        samples = (one for family in text_string_to_metric_families(text) for one in family.samples)
+        return {(one.name, *one.labels.values()): one.value for one in samples}
 
     def workers(self) -> list[int]:
         return [int(pid) for pid in Path(f"/proc/{self.web.pid}/task/{self.web.pid}/children").read_text().split()]
@@ -126,7 +135,7 @@ def test_two_editors_at_once_conflict(whole: Whole) -> None:
 def test_a_worker_that_falls_is_replaced(whole: Whole) -> None:
     import os
 
-    before = whole.workers()
+    before, counted = whole.workers(), whole.metrics()
     assert len(before) == 2
     os.kill(before[0], signal.SIGKILL)
     cut_off = 0
@@ -139,6 +148,12 @@ def test_a_worker_that_falls_is_replaced(whole: Whole) -> None:
     after = whole.workers()
     assert len(after) == 2
     assert before[0] not in after
+    shown = whole.metrics()
+    assert shown["wikka_worker_restarts_total",] == counted["wikka_worker_restarts_total",] + 1
+    assert shown["wikka_workers",] == 2
+    assert all(shown[one] >= counted[one] for one in counted if one[0].endswith(("_total", "_count"))), "none is lost"
+    answered = "wikka_requests_total", "show", "2xx"
+    assert shown[answered] >= counted[answered] + 40 - cut_off, "of both workers, whichever is asked"
 
 
 def test_while_the_store_is_away_the_text_is_kept(whole: Whole) -> None:

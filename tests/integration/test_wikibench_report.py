@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from columnar.bench.figures import new_histogram
+from gauge.histogram import Histogram
+from wikibench.errors import MissingPlotsError
 from wikibench.latency import Recorder, Sample
 from wikibench.outcome import Kind, Outcome
-from wikibench.report import environment, write_report
+from wikibench.report import environment, require_writable, write_report
 from wikibench.requirements import parse_requirements
 from wikibench.summary import Replay, judge_all, summarize
 
@@ -21,7 +22,7 @@ def replay_of(*samples: Sample) -> Replay:
     recorder = Recorder(10)
     for sample in samples:
         recorder.add(sample)
-    return Replay(recorder, Recorder(10), new_histogram(), new_histogram(), "interrupted", 10, 0, 1, 0.1, 1, 1, 8, 1, 0)
+    return Replay(recorder, Recorder(10), Histogram(), Histogram(), "interrupted", 10, 0, 1, 0.1, 1, 1, 8, 1, 0)
 
 
 ONE = Sample(Kind.PAGE, Outcome.OK, 0.0, 0.0, 0.01)
@@ -51,3 +52,12 @@ def test_a_report_of_little_or_nothing(samples: tuple[Sample, ...], tmp_path: Pa
 def test_plots_are_imported_only_when_they_are_drawn() -> None:
     code = "import sys, wikibench.cli; sys.exit('matplotlib' in sys.modules or 'jinja2' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_a_report_that_cannot_be_drawn_is_refused_before_the_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_writable(tmp_path)
+    monkeypatch.setattr("wikibench.report.find_spec", lambda _name: None)
+    with pytest.raises(MissingPlotsError, match=r"columnar\[plots\]"):
+        require_writable(tmp_path)

@@ -22,8 +22,8 @@ import pytest
 from tests.integration.test_wikibench_replay import command, trace_of
 from tests.support.fake_wiki import FakeWiki
 from wikibench import cli
-from wikibench.trace import VIEW
-from wikibench.trace_file import write_trace
+from wikibench.trace.files import write_trace
+from wikibench.trace.lines import VIEW
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ from tests.integration.test_wikibench_replay import command, outcomes, run, trac
 from tests.support.fake_wiki import FakeWiki, reply
 from wikibench.bodies import edit_body
 from wikibench.cli import main
-from wikibench.trace import SAVE
+from wikibench.trace.lines import SAVE
 
 
 @pytest.fixture
@@ -106,17 +106,19 @@ def test_a_search_that_the_generator_ended_is_not_valid(wiki: FakeWiki, trace: P
 # -- searching
 
 
-def test_a_search_reports_the_rate_that_was_offered(wiki: FakeWiki, tmp_path: Path) -> None:
-    """The trace begins with its quiet half: tries of its first part offer less than the mean rate."""
-    trace = tmp_path / "shaped"
+def test_a_search_offers_the_rate_that_it_says_whatever_the_shape_of_the_trace(wiki: FakeWiki, tmp_path: Path) -> None:
+    """The trace begins with its quiet half: tries of its beginning, stretched to a mean, offered 40 to 60 of 100."""
+    trace, out = tmp_path / "shaped", tmp_path / "out"
     times = [n / 20 for n in range(20)] + [1 + n / 60 for n in range(60)]  # 20/s, then 60/s: 40/s in the mean
-    trace.write_text("".join(f"{n} {1_000 + at:.3f} http://w/Page -\n" for n, at in enumerate(times)))
-    words = ("search", trace, "--target", wiki.url, "--require", "errors<=0", "--duration", "0.2s")
-    result = command(*words, "--from", 100, "--to", 100)
+    trace.write_text("".join(f"{n} {1_000 + at:.3f} http://w/Page{n} -\n" for n, at in enumerate(times)))
+    words = ("search", trace, "--target", wiki.url, "--require", "errors<=0", "--duration", "0.3s")
+    result = command(*words, "--from", 100, "--to", 100, "--report", out)
     assert result.exit_code == 0, result.output
-    (asked,) = re.findall(r"largest rate that kept it: (\d+\.\d) per second", result.output)
-    assert float(asked) == len(wiki.gets[1:]) / 0.2
-    assert 40 <= float(asked) <= 60  # of 100 asked for
+    assert "every rate kept the requirement, up to 100.0 per second: raise --to" in result.output.replace("\n", " ")
+    assert len(wiki.gets[1:]) == 30
+    assert wiki.gets[1] != "/Page0", "each try begins anywhere in the trace"
+    summary = json.loads((out / "report.json").read_text())
+    assert summary["pace"]["poisson_seed"] is not None, "the report says how its requests were drawn"
 
 
 def test_a_miss_by_chance_does_not_cap_a_search(tmp_path: Path) -> None:
@@ -124,10 +126,10 @@ def test_a_miss_by_chance_does_not_cap_a_search(tmp_path: Path) -> None:
     trace.write_text("1 1.000 http://w/Page -\n2 1.010 http://w/Once -\n")
     with FakeWiki() as wiki:
         words = ("search", trace, "--target", wiki.url, "--require", "errors<=0", "--duration", "0.2s", "--even")
-        result = command(*words, "--from", 20, "--to", 40)
+        result = command(*words, "--arrivals", "trace", "--from", 20, "--to", 40)
     assert result.exit_code == 0, result.output
-    assert re.findall(r"(\d+\.\d) .*(kept|missed)", result.output) == [
-        ("20.0", "missed"), ("20.0", "kept"), ("40.0", "kept"),
+    assert re.findall(r"try \d: (\d+)/s for 0.2 s (kept|missed)", result.output) == [
+        ("20", "missed"), ("20", "kept"), ("40", "kept"),
     ]  # fmt: skip
 
 

@@ -24,10 +24,10 @@ from typing import Final
 
 from columnar.bench.address import Endpoint, parse_endpoint
 from columnar.bench.commands import measured, progress_bar
-from columnar.bench.figures import machine, now
 from columnar.bench.measuring import Line, Plan, measure
 from columnar.bench.report import sides_of
 from columnar.bench.workloads import STANDARD
+from gauge.machine import machine, now
 from tests.support.cluster_process import children
 
 HERE: Final = Path(__file__).parents[2]

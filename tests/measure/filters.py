@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from columnar.bench.figures import machine, now
 from columnar.client import Connection
+from gauge.machine import machine, now
 from tests.support.store_process import StoreProcess
 
 TABLE: Final = b"wide"

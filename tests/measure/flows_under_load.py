@@ -27,12 +27,13 @@ from columnar.bench.address import Endpoint
 from columnar.bench.commands import progress_bar
 from columnar.bench.dataset import TABLES
 from columnar.bench.endpoint import prepare
-from columnar.bench.figures import machine, now, percentiles_us
 from columnar.bench.generator import Outcome
 from columnar.bench.measuring import Generators, Plan, generators
 from columnar.bench.workloads import STANDARD, Workload
 from columnar.client import Connection
 from columnar.triggers.api import Change, Effect, Put
+from gauge.histogram import percentiles_us
+from gauge.machine import machine, now
 from tests.support.standalone_store import StoreProcess
 
 KEPT = 0.6

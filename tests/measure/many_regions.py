@@ -29,12 +29,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from columnar.bench.processes import cpu_s_of
 from columnar.client import ClusterAdmin
 from columnar.wire.idl import hbase
+from gauge.processes import cpu_s_of
 from tests.support.cluster_process import Rows, is_nobody, reaped
 from tests.support.looping_threads import LoopingThreads
-from tests.support.many_nodes import ManyNodes, NodeProcess, many_nodes
+from tests.support.many_nodes import ManyNodes, NodeProcess, in_new_interpreters, many_nodes
 
 BATCH: Final = 100
 SAMPLE: Final = 300
@@ -201,7 +201,9 @@ def main() -> None:
     print(f"{wanted.nodes} nodes, {wanted.regions:,} regions in {wanted.tables} tables, a lease of {wanted.lease:g} s")
     with (
         tempfile.TemporaryDirectory(prefix="regions-", dir="/dev/shm") as folder,
-        many_nodes(Path(folder), "--lease", f"{wanted.lease:g}", count=wanted.nodes) as cluster,
+        many_nodes(
+            Path(folder), "--lease", f"{wanted.lease:g}", count=wanted.nodes, prepare=in_new_interpreters
+        ) as cluster,
         Watch(cluster.nodes) as watch,
     ):
         with phase(watch, "create"):

@@ -2,7 +2,7 @@
 
     load   the workloads of ``columnar bench run``, again and again for --minutes: the store must not be ended, and must
            use what it was given
-    gets   gets of whole rows, spread evenly over a table of --rows rows of 8 KiB, with each amount of memory
+    gets   gets of whole rows, drawn evenly from a table of --rows rows of 8 KiB, with each amount of memory
 
 The store is started with ``--memory`` of the group's limit less 5 % for the kernel's own.  Its files lie on the disk
 under the temporary folder.
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +73,11 @@ class Store:
                 self.most[name] = max(self.most.get(name, 0), part.usedBytes)
                 self.limits[name] = part.limitBytes
         connection.close()
+
+    def requests(self) -> int:
+        """Return the number of requests that the store has answered."""
+        with closing(Connection.at(self.address, timeout=60_000)) as connection:
+            return sum(connection.status().requests.values())
 
     def stop(self) -> int:
         """Stop the store; return its exit status."""
@@ -152,18 +157,23 @@ def load(limits: str, minutes: float, rows: int, servers: str) -> None:
 @click.option("--rows", default=1_250_000, show_default=True, help="Of 8 KiB: 10 GB.")
 @click.option("--connections", default="64", show_default=True)
 @click.option("--seconds", default=60.0, show_default=True)
-def gets(limits: str, rows: int, connections: str, seconds: float) -> None:
-    """Get rows of a large table with each amount of memory."""
+@click.option("--folder", type=click.Path(path_type=Path), help="Keeps the table here, or takes that of a run before.")
+def gets(limits: str, rows: int, connections: str, seconds: float, folder: Path | None) -> None:
+    """Get rows of a large table with each amount of memory; once for the caches, and once for the figures."""
     with tempfile.TemporaryDirectory(prefix="columnar-memory-") as made:
-        folder, reuse = Path(made), False
+        folder = folder or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        reuse = (folder / "data").exists()
         for limit in map(parse_bytes, limits.split(",")):
             with store_within(folder, limit) as (store, group):
                 flags = ["--rows", str(rows), "--rounds", "1", "-c", connections, "--keep"]
-                if not reuse:
-                    bench(store.address, "-w", "get-row", "--seconds", "1", *flags)
-                    reuse = True
-                found = bench(store.address, "-w", "get-row", "--seconds", str(seconds), "--reuse", *flags)
-                click.echo(f"{readable_bytes(limit)}: {'; '.join(found)}")
+                kept = ["--reuse"] if reuse else []
+                bench(store.address, "-w", "get-any-row", "--seconds", str(seconds), *kept, *flags)
+                reuse = True
+                answered, read = store.requests(), group.read_bytes
+                found = bench(store.address, "-w", "get-any-row", "--seconds", str(seconds), "--reuse", *flags)
+                each = (group.read_bytes - read) / (store.requests() - answered)
+                click.echo(f"{readable_bytes(limit)}: {'; '.join(found)}; {each / 1_024:,.1f} KiB read from disk each")
                 say_use(store, group)
 
 

@@ -27,7 +27,6 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from columnar.bench.figures import machine, now
 from columnar.clock import StoreClock, system_ms
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Put, RowMutation, RowWrite
@@ -41,6 +40,7 @@ from columnar.runtime.process_tuning import calm_collector
 from columnar.storage.rocks import RocksEngine
 from columnar.views.contributions import Rules, difference, rules_of
 from columnar.views.share_writes import ShareBatch
+from gauge.machine import machine, now
 from tests.support.changing_house import CatalogueRows
 from tests.support.view_house import ViewHouse
 

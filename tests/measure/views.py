@@ -29,8 +29,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from columnar.bench.figures import machine, now
 from columnar.client import Connection, Put, Source, View
+from gauge.machine import machine, now
 from tests.support.standalone_store import StoreProcess
 
 TABLE: Final = b"rows"

@@ -25,8 +25,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from columnar.bench.processes import cpu_s_of
 from columnar.client import Connection
+from gauge.processes import cpu_s_of
 from tests.support.ports import free_port
 
 HERE = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from urllib.parse import urlencode, urlsplit
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from columnar.bench.processes import cpu_s_of
+from gauge.processes import cpu_s_of
 from tests.measure.wiki_import import HERE, Checkout, _run, _wait_for_triggers
 from tests.support.ports import free_port
 

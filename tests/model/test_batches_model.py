@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from columnar.flows.delivery_state import LONGEST_PAUSE_S, Delivery, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import LONGEST_PAUSE_S, Delivery, DeliveryState
 from columnar.regions.log.change_record import Sequence
 from tests.support.seeds import seed
 
@@ -103,7 +104,7 @@ class World:
     def failed(self, one: Delivery, why: str) -> None:
         assert self.log[one.sequence].is_poison, "nobody else is blamed"
         self.seen[why] += 1
-        if self.state.failed(one.sequence, why, self.now_s, ATTEMPTS):
+        if self.state.fail_change(one.sequence, why, self.now_s, ATTEMPTS):
             assert one.attempt == ATTEMPTS
             self.dead.add(one.sequence)
             self.state.given_up(one.sequence)
@@ -215,6 +216,6 @@ def test_a_poisonous_change_ends_alone_after_few_runs(size: int) -> None:
             state.halved(sequences)
         else:
             assert batch[0].attempt == 1, "no attempt was counted before"
-            assert not state.failed(sequences[0], "poison", 0.0, 2)
+            assert not state.fail_change(sequences[0], "poison", 0.0, 2)
     assert runs <= 2 * size.bit_length() + 3
     assert state.open_count == 1

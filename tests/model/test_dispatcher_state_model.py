@@ -15,7 +15,7 @@ from columnar.errors import HostError, IllegalArgument
 from columnar.flows.delivery_state import Delivery, DeliveryState
 from columnar.flows.figures import Figures
 from columnar.model.trigger_registration import Registration
-from columnar.regions.log.change_record import Sequence
+from columnar.regions.log.change_record import Sequence, SequenceRange
 from columnar.triggers.delivery_source import DeliverySource
 from columnar.triggers.dispatcher_state import DONE, MORE, DispatcherState
 from columnar.triggers.instructions import Outcome
@@ -142,7 +142,8 @@ class World:
 
     def note_ends(self, source: DeliverySource) -> None:
         for whose, sequence in self.written:
-            if whose is source and (source, sequence) not in self.ended and source.state.is_delivered(sequence):
+            one = SequenceRange(sequence, sequence)
+            if whose is source and (source, sequence) not in self.ended and source.state.is_delivered(one):
                 self.ended[source, sequence] = "done"
 
     # --- events --------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from columnar.flows.delivery_state import LONGEST_PAUSE_S, Cursor, Delivery, DeliveryState, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import LONGEST_PAUSE_S, Delivery, DeliveryState
 from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import writes_of
 from columnar.model import contribution
@@ -112,7 +113,7 @@ class World:
         """Run the change, slice by slice.  Raises Killed."""
         token = one.sequence.token
         change = [b"s", one.row, 7, token, [], None, None, 1, False, 5, 0, None, None, False]
-        call = Call([1, "t", "m:f", 8, [change], [one.progress, one.part] if one.progress else None, False])
+        call = Call([1, "t", "m:f", 8, [change], [one.progress, one.part] if one.progress else None, False, ""])
         self.seen["behind a part"] += one.part > 0
         function = Function(lambda asked: self.function(one.sequence, asked.progress), wants_client=False)
         giver = Giver("t")
@@ -131,7 +132,7 @@ class World:
         elif what == "later":
             self.state.put_off([one.sequence], 0.0)
         else:
-            assert not self.state.failed(one.sequence, "as told", 0.0, 1_000)
+            assert not self.state.fail_change(one.sequence, "as told", 0.0, 1_000)
 
     def write(self, mutations: list[RowMutation]) -> None:
         for at, mutation in enumerate(mutations):

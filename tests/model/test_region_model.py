@@ -138,6 +138,15 @@ class Harness:
             return self.given
 
         stamps.give = noted  # type: ignore[method-assign]
+        give_step = stamps.give_step
+
+        def noted_step(batch: Any, names: list[bytes], now_ms: int) -> int:
+            self.given = give_step(batch, names, now_ms)
+            assert self.given >= now_ms
+            assert all(self.given > self.model.stamps.get(row, -1) for row in names)
+            return self.given
+
+        stamps.give_step = noted_step  # type: ignore[method-assign]
 
     def apply(self, mutation: RowMutation) -> Applied:
         """Apply a mutation, every second time in the form of a bulk load if possible."""
@@ -175,6 +184,28 @@ class Harness:
             self.states.append(self.model.clone())
             assert applied.durable is not None
             self.waiting.append(applied.durable)
+        if acknowledge:
+            await self.settle()
+
+    async def mutate_group(self, mutations: list[RowMutation], acknowledge: bool) -> None:
+        """Mutate several rows in one step: all of them or none, in memory and after a crash."""
+        if not acknowledge:
+            self.engine.gate.hold()
+        self.given = self.clock.now_ms
+        try:
+            found = self.region.apply_group(mutations)
+        except NotALong:
+            with pytest.raises(Refused):
+                self.model.apply_group(mutations, self.given, logged=self.logged)
+            return
+        row, condition, told = self.model.apply_group(mutations, self.given, logged=self.logged)
+        assert (found.failed_row, found.applied.failed_condition) == (row, condition)
+        assert [[value for _, value, _ in step.results] if step is not None else [] for step in found.steps] == told
+        if any(found.steps):
+            self.last = self.written = found.applied.sequence
+            self.states.append(self.model.clone())
+            assert found.applied.durable is not None
+            self.waiting.append(found.applied.durable)
         if acknowledge:
             await self.settle()
 
@@ -334,8 +365,10 @@ def steps(table: Table, ttl_families: tuple[bytes, ...] = (b"a",)) -> st.SearchS
         st.lists(ops, min_size=1, max_size=5),
         st.one_of(st.just([]), st.just([]), st.lists(condition, max_size=2)),
     )
+    group = st.lists(mutation, min_size=2, max_size=4, unique_by=lambda one: one.row).map(_some_only_checked)
     return st.lists(
         st.one_of(
+            st.tuples(st.just("group"), group, st.booleans()),
             st.tuples(st.just("mutate"), mutation, st.booleans()),
             st.tuples(st.just("mutate"), mutation, st.booleans()),
             st.tuples(st.just("mutate"), mutation, st.booleans()),
@@ -349,10 +382,18 @@ def steps(table: Table, ttl_families: tuple[bytes, ...] = (b"a",)) -> st.SearchS
     )
 
 
+def _some_only_checked(mutations: list[RowMutation]) -> list[RowMutation]:
+    """Take the operations from the last of the rows with conditions: whether these hold decides for the others."""
+    checked = [one for one in mutations if one.conditions]
+    return [RowMutation(one.row, (), one.conditions) if one in checked[1:] else one for one in mutations]
+
+
 async def play(harness: Harness, played: list[tuple[Any, ...]]) -> None:
     for verb, *rest in played:
         if verb == "mutate":
             await harness.mutate(*rest)
+        elif verb == "group":
+            await harness.mutate_group(*rest)
         elif verb == "tick":
             harness.clock.now_ms += rest[0]
         elif verb == "crash" and harness.memory is not None:

@@ -194,7 +194,7 @@ def test_wide_rows_answer_as_any_row(number: int, monkeypatch: pytest.MonkeyPatc
         assert len(wide) == len(plain)
         for at, (one, other) in enumerate(zip(wide, plain, strict=True)):
             assert one == other, f"answer {at} of seed {first}"
-        assert not any(region.wide_reads for region in house.server.all_open())
+        assert not any(region.on_leave for region in house.server.all_open())
         gathering = house.operations.access.reply_memory
         assert (gathering.calls, gathering.total_bytes) == (0, 0)
         await house.close()

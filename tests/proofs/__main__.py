@@ -100,7 +100,9 @@ def main(
                   (HBase's ACID guarantees)
     linearizable  puts, deletes, checks, counters, appends and reads of one row
                   take effect one after the other, each between its call and its answer
-    all           each of the three, one after the other
+    groups        steps and transactions over several rows of a group take effect one after
+                  the other, each wholly or not at all
+    all           each of them, one after the other
 
     Each starts a `columnar standalone` of its own, kills it with -9 every few seconds, and meanwhile
     has its regions flushed, compacted, split and merged. With --servers N it is a store of several

@@ -14,16 +14,30 @@ from typing import Any, Final, Protocol, TypeVar
 import happybase
 from thriftpy2.thrift import TException
 
-from columnar.client import Connection, Delete, Put
-from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, hbase_class
+from columnar.client import Connection, Delete, Put, Table
+from columnar.client.errors import AlreadyExists, GroupConflict, IllegalArgument, IOError, hbase_class
+from columnar.client.row_groups import Transaction
+from tests.proofs.group_semantics import (
+    AMOUNT,
+    COUNT,
+    Census,
+    GroupAnswer,
+    GroupCall,
+    GroupChange,
+    GroupRead,
+    RowCall,
+    Transfer,
+    amount_of,
+)
 from tests.proofs.killed_store import KilledStore
-from tests.proofs.row_semantics import Answer, Call, Change, Changed, Read
+from tests.proofs.row_semantics import Call, Change, Changed, Read
 
 assert happybase.__version__  # importing happybase is what makes Hbase_thrift importable
 
 import Hbase_thrift  # noqa: E402
 
 T = TypeVar("T")
+AnyCall = Call | GroupCall
 Cells = dict[bytes, bytes]
 TIMEOUT_MS: Final = 30_000
 PATIENCE_S: Final = 120.0  # with a store that says no to what it should do
@@ -43,7 +57,8 @@ class Asking(Protocol):
     def put_rows(self, rows: Sequence[tuple[bytes, Cells]]) -> None:
         """Put rows, each as a step of its own: after a lost call any of the rows may be stored."""
 
-    def perform(self, row: bytes, call: Call) -> Answer: ...
+    def perform(self, row: bytes, call: AnyCall) -> Any:
+        """Return the answer to a call on the row, or to one on the group of that name."""
 
     def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
         """Return the first ``rows`` from ``start`` on, fetched by ``batch``; fewer only at the end of the table.
@@ -114,7 +129,11 @@ class StoreClient:
 
         return self.ask(scan)
 
-    def perform(self, row: bytes, call: Call) -> Answer:
+    def perform(self, row: bytes, call: AnyCall) -> Any:
+        if isinstance(call, RowCall):
+            return self.perform(call.row, call.call)
+        if not isinstance(call, Read | Change):
+            return self.ask(lambda connection: in_group(connection.table(self._table), row, call))
         if isinstance(call, Read):
             return tuple(sorted(self.ask(lambda connection: self._read(connection, row, call)).items()))
         return self.ask(lambda connection: self._change(connection, row, call))
@@ -157,6 +176,34 @@ class StoreClient:
             result = table.check_and_mutate(row, call.conditions, call.operations)
             return Changed(result.applied, tuple(result.counters))
         return Changed(True)
+
+
+def in_group(table: Table, group: bytes, call: GroupRead | GroupChange | Transfer | Census) -> GroupAnswer:
+    """Make a call on several rows of a group.  Raises Refused if a transaction met others at each try."""
+    if isinstance(call, GroupRead):
+        return tuple((row, tuple(sorted(cells.items()))) for row, cells in table.group(group).rows().items())
+    if isinstance(call, GroupChange):
+        done = table.mutate_group({row: (change.conditions, change.operations) for row, change in call.rows})
+        return Changed(done.applied, tuple(number for row in done.rows.values() for number in row.counters))
+
+    def transfer(tx: Transaction) -> tuple[int, int]:
+        assert isinstance(call, Transfer)
+        held = amount_of(tx.row(call.source, [AMOUNT])), amount_of(tx.row(call.target, [AMOUNT]))
+        if held[0] >= call.amount:
+            tx.put(call.source, {AMOUNT: b"%d" % (held[0] - call.amount)})
+            tx.put(call.target, {AMOUNT: b"%d" % (held[1] + call.amount)})
+        return held
+
+    def count(tx: Transaction) -> int:
+        assert isinstance(call, Census)
+        rows = tx.rows()
+        tx.put(call.row, {COUNT: b"%d" % len(rows)})
+        return len(rows)
+
+    try:
+        return table.transact(group, transfer) if isinstance(call, Transfer) else table.transact(group, count)
+    except GroupConflict as conflict:
+        raise Refused(str(conflict)) from None
 
 
 def until_answered(ask: Callable[[], T]) -> T:

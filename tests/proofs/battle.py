@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tests.proofs import acid, grounds, linearizable, linked_list, referring
+from tests.proofs import acid, grounds, grouped, linearizable, linked_list, referring
 from tests.proofs.administration import Administration
 from tests.proofs.asking import PATIENCE_S, Refused, StoreClient
 from tests.proofs.cluster_asking import client_of
@@ -117,6 +117,13 @@ PROOFS: Final = {
         (PLAIN, LOGGED, MARKED),
         linearizable.split_row,
         lambda of: linearizable.prove(of.connect, of.plan, of.tell),
+    ),
+    "groups": Proof(
+        grouped.TABLE,
+        grouped.FAMILIES,
+        tuple(Ground({**ground.attributes, **grouped.ATTRIBUTES}) for ground in (PLAIN, LOGGED, MARKED)),
+        grouped.split_row,
+        lambda of: linearizable.prove(of.connect, of.plan, of.tell, grouped.GAME),
     ),
 }
 

@@ -10,12 +10,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from columnar.client import ClusterAdmin, Connection
-from tests.proofs.asking import PATIENCE_S, REFUSED_PAUSE_S, TIMEOUT_MS, Cells, Lost, Refused, StoreClient, T
+from tests.proofs.asking import (
+    PATIENCE_S,
+    REFUSED_PAUSE_S,
+    TIMEOUT_MS,
+    AnyCall,
+    Cells,
+    Lost,
+    Refused,
+    StoreClient,
+    T,
+)
 from tests.proofs.killed_cluster import KilledCluster
 from tests.proofs.killed_store import KilledStore
-from tests.proofs.row_semantics import Answer, Call, Change
 
 
 def client_of(store: KilledStore, table: bytes) -> StoreClient:
@@ -43,12 +53,12 @@ class ClusterClient(StoreClient):
     def page(self, start: bytes, rows: int, batch: int, *, backwards: bool = False) -> list[tuple[bytes, Cells]]:
         return self._prompt(lambda: super(ClusterClient, self).page(start, rows, batch, backwards=backwards))
 
-    def perform(self, row: bytes, call: Call) -> Answer:
+    def perform(self, row: bytes, call: AnyCall) -> Any:
         starts = self._store.starts
         try:
             return self._prompt(lambda: super(ClusterClient, self).perform(row, call))
         except Lost:
-            if isinstance(call, Change):
+            if call.changes:
                 self._end(row, starts)
             raise
 

@@ -1,9 +1,11 @@
-"""Operations on one row are linearizable: each takes effect at one moment between its call and its answer.
+"""Operations on one row, and on a group of rows, are linearizable: each takes effect between its call and its answer.
 
 Clients put, delete, check, count, append and read a few rows, by each method of the API, and note the moments of calls
-and answers and the answers.  After each window of WINDOW_CALLS calls all clients stop, every row is read once more, and
-each row's history is judged (``linearizability``).  The next window begins with the rows as they are, so a run of any
-length needs the memory of one window.
+and answers and the answers.  In a table with groups of rows (``grouped``) they also change and read several rows of a
+group, and make transactions; the object that is judged is the group then, so half of a step has no place in any order.
+After each window of WINDOW_CALLS calls all clients stop, every object is read once more, and its history is judged
+(``linearizability``).  The next window begins with the objects as they are, so a run of any length needs the memory of
+one window.
 
 A call that was cut off by a kill may have been done or not, but not after the next process serves.  The
 first window begins with empty rows; a window knows that its rows are what the last one left, so what a
@@ -22,9 +24,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from columnar.client import Append, Delete, Expect, Increment, Put
-from tests.proofs.asking import Asking, Lost, Refused, until_answered
+from tests.proofs.asking import AnyCall, Asking, Lost, Refused, until_answered
 from tests.proofs.crew import work_together
-from tests.proofs.linearizability import NO_ANSWER, Event, Judgement, judge
+from tests.proofs.linearizability import NO_ANSWER, Event, Judgement, Step, judge
 from tests.proofs.row_semantics import EMPTY, Call, Change, Operation, Read, step
 from tests.proofs.verdict import Plan, Tell, Verdict
 
@@ -88,6 +90,24 @@ def _random_check(rng: random.Random, column: bytes, value: bytes) -> Change:
     return Change(tuple(operations), tuple(conditions), way="checkAndMutate")
 
 
+@dataclass(frozen=True, slots=True)
+class Game:
+    """What clients do with each object, a row or a group of rows, and what it means."""
+
+    name: str
+    objects: tuple[bytes, ...]
+    random_call: Callable[[random.Random, bytes, bytes], AnyCall]  # on an object, with a token that is unique
+    step: Step
+    read_all: Callable[[], AnyCall]
+
+
+def _call_on_row(rng: random.Random, _row: bytes, token: bytes) -> Call:
+    return random_call(rng, token)
+
+
+ROWS_GAME: Final = Game("linearizability", ROWS, _call_on_row, step, Read)
+
+
 class Clock:
     """A counter shared by all threads, because ``next`` of a count is one step of the interpreter."""
 
@@ -107,6 +127,7 @@ class RowClient:
     rng: random.Random
     clock: Clock
     rows: tuple[bytes, ...] = ROWS[:FEWEST_ROWS]
+    game: Game = ROWS_GAME
     noted: list[tuple[bytes, Event]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -115,9 +136,9 @@ class RowClient:
             if stop.is_set():
                 return
             row = self.rng.choice(self.rows)
-            self.one(row, random_call(self.rng, b"%d.%d " % (self.number, self.rng.randrange(1000))))
+            self.one(row, self.game.random_call(self.rng, row, b"%d.%d " % (self.number, self.rng.randrange(1000))))
 
-    def one(self, row: bytes, call: Call) -> None:
+    def one(self, row: bytes, call: AnyCall) -> None:
         began = self.clock.tick()
         try:
             answer: object = self.asking.perform(row, call)
@@ -128,7 +149,7 @@ class RowClient:
             return
         event = Event(began, self.clock.tick(), call, answer, f"client {self.number}")
         self.counts["cut off by a kill" if answer is NO_ANSWER else call.way] += 1
-        if answer is not NO_ANSWER or isinstance(call, Change):
+        if answer is not NO_ANSWER or call.changes:
             self.noted.append((row, event))
 
 
@@ -138,6 +159,7 @@ class Windows:
 
     verdict: Verdict
     starts: dict[bytes, Iterable[Hashable]]
+    step: Step = step
     judged: int = 0
     windows: int = 0
     longest_s: float = 0.0
@@ -147,7 +169,7 @@ class Windows:
         for row, starts in list(self.starts.items()):
             history = [event for held, event in noted if held == row]
             begun = time.monotonic()
-            found = judge(history, step, starts)
+            found = judge(history, self.step, starts)
             self.longest_s = max(self.longest_s, time.monotonic() - begun)
             self.judged += len(history)
             if found.is_linearizable:
@@ -171,12 +193,12 @@ def told(row: bytes, window: int, history: list[Event], found: Judgement) -> str
     return "\n".join(lines)
 
 
-def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
-    verdict, clock = Verdict("linearizability", needed=("calls judged",)), Clock()
-    rows = ROWS[: max(FEWEST_ROWS, plan.writers // CLIENTS_OF_ROW)]
+def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell, game: Game = ROWS_GAME) -> Verdict:
+    verdict, clock = Verdict(game.name, needed=("calls judged",)), Clock()
+    rows = game.objects[: max(FEWEST_ROWS, plan.writers // CLIENTS_OF_ROW)]
     seeds = [random.Random(f"row client {plan.seed} {n}") for n in range(plan.writers)]
-    clients = [RowClient(connect(), n, rng, clock, rows) for n, rng in enumerate(seeds)]
-    windows = Windows(verdict, dict.fromkeys(rows, (EMPTY,)))
+    clients = [RowClient(connect(), n, rng, clock, rows, game) for n, rng in enumerate(seeds)]
+    windows = Windows(verdict, dict.fromkeys(rows, (EMPTY,)), game.step)
     begun = time.monotonic()
     try:
         while True:
@@ -208,6 +230,6 @@ def prove(connect: Callable[[], Asking], plan: Plan, tell: Tell) -> Verdict:
 def _read_all(client: RowClient, row: bytes) -> None:
     """Read the row until an answer comes, and note the read as the window's last call on the row."""
     noted = len(client.noted)
-    client.one(row, Read())
+    client.one(row, client.game.read_all())
     if len(client.noted) == noted:
         raise Lost("not answered")

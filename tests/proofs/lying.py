@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from columnar.client import Increment, Put
-from tests.proofs.asking import Cells, Lost
-from tests.proofs.row_semantics import EMPTY, Answer, Call, Change, Changed, Read, State, step
+from tests.proofs.asking import AnyCall, Cells, Lost
+from tests.proofs.group_semantics import Census, GroupChange, Transfer, step
+from tests.proofs.row_semantics import EMPTY, Change, Changed, Read
 
 
 class MemoryTable:
@@ -21,7 +23,7 @@ class MemoryTable:
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         self._rng, self._one_in = random.Random(seed), one_in
         self._lock = threading.Lock()
-        self.rows: dict[bytes, State] = {}
+        self.rows: dict[bytes, Any] = {}
         self.lies = 0
 
     def lies_now(self) -> bool:
@@ -29,11 +31,11 @@ class MemoryTable:
         self.lies += lies
         return lies
 
-    def perform(self, row: bytes, call: Call) -> Answer:
+    def perform(self, row: bytes, call: AnyCall) -> Any:
         with self._lock:
             return self.step(row, call)
 
-    def step(self, row: bytes, call: Call) -> Answer:
+    def step(self, row: bytes, call: AnyCall) -> Any:
         answer, self.rows[row] = step(self.rows.get(row, EMPTY), call)
         return answer
 
@@ -54,8 +56,8 @@ class MemoryTable:
 class LosesWrites(MemoryTable):
     """A table that acknowledges a change without making it."""
 
-    def step(self, row: bytes, call: Call) -> Answer:
-        if isinstance(call, Change) and self.lies_now():
+    def step(self, row: bytes, call: AnyCall) -> Any:
+        if call.changes and self.lies_now():
             return step(self.rows.get(row, EMPTY), call)[0]
         return super().step(row, call)
 
@@ -65,9 +67,9 @@ class ReadsThePast(MemoryTable):
 
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         super().__init__(seed, one_in)
-        self._past: dict[bytes, list[State]] = {}
+        self._past: dict[bytes, list[Any]] = {}
 
-    def step(self, row: bytes, call: Call) -> Answer:
+    def step(self, row: bytes, call: AnyCall) -> Any:
         past = self._past.setdefault(row, [EMPTY])
         if isinstance(call, Read) and self.lies_now():
             return step(past[0], call)[0]
@@ -80,7 +82,7 @@ class ReadsThePast(MemoryTable):
 class LosesUpdates(MemoryTable):
     """A table that reads for an increment, lets others write, and then writes."""
 
-    def perform(self, row: bytes, call: Call) -> Answer:
+    def perform(self, row: bytes, call: AnyCall) -> Any:
         if not (isinstance(call, Change) and isinstance(call.operations[0], Increment)):
             return super().perform(row, call)
         with self._lock:
@@ -95,7 +97,7 @@ class LosesUpdates(MemoryTable):
 class TearsRows(MemoryTable):
     """A table that writes the first half of a change's cells, and the second half a little later."""
 
-    def perform(self, row: bytes, call: Call) -> Answer:
+    def perform(self, row: bytes, call: AnyCall) -> Any:
         if not isinstance(call, Change) or len(call.operations) < 2 or call.conditions:
             return super().perform(row, call)
         half = len(call.operations) // 2
@@ -109,7 +111,7 @@ class TearsRows(MemoryTable):
 class ForgetsHalfARow(MemoryTable):
     """A table that keeps only the first cell of a change with several cells."""
 
-    def step(self, row: bytes, call: Call) -> Answer:
+    def step(self, row: bytes, call: AnyCall) -> Any:
         if isinstance(call, Change) and len(call.operations) > 1 and self.lies_now():
             return super().step(row, Change(call.operations[:1]))
         return super().step(row, call)
@@ -129,9 +131,9 @@ class ComesBack(MemoryTable):
 
     def __init__(self, seed: int = 0, one_in: int = 50) -> None:
         super().__init__(seed, one_in)
-        self._late: list[tuple[bytes, Call]] = []
+        self._late: list[tuple[bytes, AnyCall]] = []
 
-    def step(self, row: bytes, call: Call) -> Answer:
+    def step(self, row: bytes, call: AnyCall) -> Any:
         if not isinstance(call, Change):
             return super().step(row, call)
         if self.lies_now():
@@ -147,9 +149,36 @@ class ComesBack(MemoryTable):
 class LosesAnswers(MemoryTable):
     """An honest table that loses answers; half of these calls are made, half are not."""
 
-    def step(self, row: bytes, call: Call) -> Answer:
+    def step(self, row: bytes, call: AnyCall) -> Any:
         if self.lies_now():
             if self._rng.random() < 0.5:
                 super().step(row, call)
             raise Lost("as told")
         return super().step(row, call)
+
+
+class WritesHalfAGroup(MemoryTable):
+    """A table that keeps only the first row of a change of several rows."""
+
+    def step(self, row: bytes, call: AnyCall) -> Any:
+        if isinstance(call, GroupChange) and len(call.rows) > 1 and self.lies_now():
+            answer = step(self.rows.get(row, EMPTY), call)[0]
+            super().step(row, GroupChange(call.rows[:1]))
+            return answer
+        return super().step(row, call)
+
+
+class ComparesNothing(MemoryTable):
+    """A table whose transactions read, let others write, and then write."""
+
+    def perform(self, row: bytes, call: AnyCall) -> Any:
+        if not isinstance(call, Transfer | Census):
+            return super().perform(row, call)
+        with self._lock:
+            before = self.rows.get(row, EMPTY)
+            answer, after = step(before, call)
+        threading.Event().wait(0.001)
+        with self._lock:
+            self.lies += self.rows.get(row, EMPTY) != before
+            self.rows[row] = after
+        return answer

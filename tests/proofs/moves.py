@@ -8,6 +8,10 @@ must have got each write once, in the order of its row (``deliveries``).
 With ``nodes`` the servers are those of several nodes over a real etcd, one of each node; regions move between nodes.
 Meanwhile every node gets a call each PING_S that needs no region: the longest of them says how long a loop was held.
 
+With ``readers`` change streams are read beside it, from the beginning and on, again and again (``stream_readers``).
+
+With ``group_members`` they share the changes as a group, whose members leave, join and die (``group_readers``).
+
 With ``kills`` servers are killed in between, and calls may fail; the counts say how many calls failed, and how many
 deliveries came twice.
 """
@@ -33,6 +37,7 @@ import click
 from columnar.wire.idl import hbase
 from tests.proofs import noting
 from tests.proofs.deliveries import delivered
+from tests.proofs.group_readers import GroupLedger, GroupMember
 from tests.proofs.region_clients import (
     FAMILY,
     AsyncConnection,
@@ -43,6 +48,7 @@ from tests.proofs.region_clients import (
     quantile,
     row_of,
 )
+from tests.proofs.stream_readers import StreamReader
 from tests.support.cluster_process import ClusterProcess
 from tests.support.many_machines import missing
 from tests.support.many_nodes import NodesStore
@@ -69,6 +75,8 @@ class Plan:
     splits: int = 200
     merges: int = 200
     kills: int = 0
+    readers: int = 0  # of a change stream, each of which takes one snapshot after the other
+    group_members: int = 0  # that share the changes of the table, as one group
     per_second: float = 200.0  # calls of all clients, but for those of a change's rows
     seed: int = 1
 
@@ -110,6 +118,12 @@ class Trial:
             else ClusterProcess(folder / "data", plan.servers, *flags)
         )
         self._admin = AsyncConnection(lambda: self._store.port)
+        self._readers = [
+            StreamReader(self._crowd, n, lambda: self._store.port, may_fail=bool(plan.kills))
+            for n in range(plan.readers)
+        ]
+        self._ledger = GroupLedger(self._crowd, may_fail=bool(plan.kills))
+        self._members = [GroupMember(self._ledger, n, lambda: self._store.port) for n in range(plan.group_members)]
         self._left = Counter({"move": plan.moves, "split": plan.splits, "merge": plan.merges, "kill": plan.kills})
         self.findings = Findings()
 
@@ -119,6 +133,7 @@ class Trial:
             await asyncio.to_thread(self._create)
             self._crowd.begin(self._store.port)
             pings = [asyncio.ensure_future(self._ping(port)) for port in self._ports()]
+            reads = [asyncio.ensure_future(one.run()) for one in (*self._readers, *self._members)]
             try:
                 await self._change_all()
             finally:
@@ -127,6 +142,9 @@ class Trial:
                 await asyncio.wait(pings)
             self._admin.close()
             await self._crowd.end()
+            for reader in (*self._readers, *self._members):
+                reader.is_over = True
+            await asyncio.gather(*reads)
             await asyncio.to_thread(self._verify)
         finally:
             await self._crowd.cut_off()
@@ -157,7 +175,8 @@ class Trial:
 
     def _create(self) -> None:
         connection = self._store.connection()
-        connection.create_table(TABLE, {FAMILY: {}}, splits=self._names[1:])
+        kept = {"CHANGE_LOG": "3600"} if self._readers or self._members else {}
+        connection.create_table(TABLE, {FAMILY: {}}, splits=self._names[1:], attributes=kept)
         connection.create_table(noting.TABLE, {noting.COLUMN.partition(b":")[0]: {}}, splits=self._names[1::4])
         connection.triggers.add(TRIGGER, TABLE, noting.FUNCTION, [FAMILY])
         connection.close()
@@ -250,6 +269,20 @@ class Trial:
             "changes not delivered": found.missing,
             "changes delivered again": found.repeats,
         }
+        read: Counter[str] = sum((one.counts for one in self._readers), Counter())
+        if self._readers:
+            names = ("snapshots", "rows", "changes", "writes seen", "gaps", "repeats", "failed requests")
+            self.findings.counts |= {f"of change streams: {name}": read[name] for name in names}
+        if self._members:
+            self._find_missing()
+
+    def _find_missing(self) -> None:
+        ledger = self._ledger
+        for key in sorted(ledger.missing()):
+            ledger.note_problem("missing", key)
+        names = ("pulls", "commits", "writes committed", "missing", "after commit", "repeats", "refused commits")
+        more = ("leaves", "deaths", "failed requests")
+        self.findings.counts |= {f"of the group: {name}": ledger.counts[name] for name in (*names, *more)}
 
 
 def _touches(region: Region, client: RegionClient) -> bool:
@@ -285,6 +318,10 @@ def report(findings: Findings) -> list[str]:
 @click.option("--splits", default=DEFAULT.splits, show_default=True, type=click.IntRange(0))
 @click.option("--merges", default=DEFAULT.merges, show_default=True, type=click.IntRange(0))
 @click.option("--kills", default=DEFAULT.kills, show_default=True, type=click.IntRange(0), help="Of servers.")
+@click.option("--readers", default=DEFAULT.readers, show_default=True, type=click.IntRange(0, 100), help="Of streams.")
+@click.option(
+    "--group-members", default=0, show_default=True, type=click.IntRange(0, 100), help="Of a group of readers."
+)
 @click.option("--per-second", default=DEFAULT.per_second, show_default=True, help="Calls of all clients.")
 @click.option("--seed", default=DEFAULT.seed, show_default=True)
 def main(seed: int, **options: Any) -> None:

@@ -25,6 +25,7 @@ from tests.support.many_nodes import ManyNodes, NodeProcess, until
 TABLE: Final = b"t"
 WAIT_S: Final = 180.0  # also for the end of a session of CephFS
 ROWS_PER_S: Final = 800.0  # of all clients, at most: the generator shares the processors
+FAULTS: Final = 3  # of a row, kept for the report
 LATE_S: Final = 1.0  # a call of a row whose server lives that takes longer has been disturbed
 
 
@@ -42,11 +43,13 @@ class Probe:
     again_s: float = 0.0  # of the first acknowledgement after ``killed_s``
     longest_s: float = 0.0  # of calls since ``forget``
     failed: int = 0
+    faults: list[str] = field(default_factory=list)  # what was late or failed since ``forget``; at most FAULTS
     lost: list[str] = field(default_factory=list)
 
     def forget(self) -> None:
         with self.lock:
             self.killed_s, self.again_s, self.longest_s, self.failed = math.inf, 0.0, 0.0, 0
+            self.faults = []
 
     @property
     def is_disturbed(self) -> bool:
@@ -63,8 +66,11 @@ class Probe:
             connection.put(TABLE, self.row, b"%d" % (value + 1))
         except Exception as error:  # noqa: BLE001 - a client's errors of many kinds; the row is tried again
             self.failed += 1
+            self._note(begun, f"{type(error).__name__}: {error}")
             return "CallTimeout" in str(error) or "NotServingRegion" in str(error)
         now = time.monotonic()
+        if now - begun > LATE_S:
+            self._note(begun, "late")
         with self.lock:
             self.acknowledged = value + 1
             self.answered_s = now
@@ -72,6 +78,12 @@ class Probe:
             if now > self.killed_s and not self.again_s:
                 self.again_s = now
         return True
+
+    def _note(self, begun: float, what: str) -> None:
+        with self.lock:
+            if len(self.faults) < FAULTS:
+                after = f"{begun - self.killed_s:+.2f} s" if self.killed_s < math.inf else "before the kill"
+                self.faults.append(f"{after}, for {time.monotonic() - begun:.2f} s, at {self.asked}: {what[:200]}")
 
 
 class Load(LoopingThreads):

@@ -307,7 +307,6 @@ class Trial:
 
 
 def tried(size: Size, seed: int) -> Findings:
-    gc.unfreeze()
     calm_collector()  # as every process of the store
     return Trial(size, seed).run()
 
@@ -347,6 +346,7 @@ def main(servers: int, regions: int, seeds: int, seed: int, repeat: bool) -> Non
     numbers = [seed] * repeat + list(range(seed, seed + seeds))
     with Progress(console=console, disable=not console.is_terminal) as progress:
         for number in progress.track(numbers, description="seeds"):
+            gc.unfreeze()  # what the seed before has left is collected
             found = tried(size, number)
             if rows and number == rows[0][0] and found.digest != rows[0][1].digest:
                 found.problems.append("the same seed gave other decisions")

@@ -10,7 +10,7 @@ as a user of one row expects.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from columnar.client import Append, Delete, Expect, Increment, Put
 
@@ -25,6 +25,7 @@ class Read:
 
     columns: tuple[bytes, ...] = ()
     way: str = "row"
+    changes: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"{self.way}({', '.join(column.decode() for column in self.columns)})"
@@ -37,6 +38,7 @@ class Change:
     operations: tuple[Operation, ...]
     conditions: tuple[Expect, ...] = ()
     way: str = "put"
+    changes: ClassVar[bool] = True
 
     def __str__(self) -> str:
         parts = [f"if {one.column.decode()} {one.op} {(one.value or b'').decode()}" for one in self.conditions]

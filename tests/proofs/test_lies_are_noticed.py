@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.proofs import acid, linearizable, linked_list, lying
+from tests.proofs import acid, grouped, linearizable, linked_list, lying
 from tests.proofs.asking import Cells
 from tests.proofs.linked_list import Derived, Shape
 from tests.proofs.list_accounts import ListAccounts
@@ -163,3 +164,26 @@ def test_an_honest_table_is_linearizable(make: Make) -> None:
 )
 def test_what_is_not_linearizable_is_noticed(make: Make) -> None:
     assert "nothing explains" in noticed(make, in_order).problems[0]
+
+
+def groups_in_order(table: MemoryTable) -> Verdict:
+    return linearizable.prove(lambda: table, PLAN, lambda _: None, grouped.GAME)
+
+
+@pytest.mark.parametrize("make", [MemoryTable, lying.LosesAnswers])
+def test_honest_groups_are_linearizable(make: Make) -> None:
+    assert groups_in_order(make()).problems == []
+
+
+def test_every_kind_of_call_is_drawn_in_a_group() -> None:
+    rng = Random(1)
+    calls = [grouped.random_call(rng, b"g/", b"") for _ in range(1_000)]
+    ways = {"group", "row", "scan", "put", "deleteAllRow", "mutate_group", "transact, rows", "transact, group"}
+    assert {call.way for call in calls} == ways
+
+
+@pytest.mark.parametrize(
+    "make", [partial(lying.WritesHalfAGroup, one_in=20), lying.ComparesNothing, partial(lying.LosesWrites, one_in=20)]
+)
+def test_groups_that_are_not_linearizable_are_noticed(make: Make) -> None:
+    assert "nothing explains" in noticed(make, groups_in_order).problems[0]

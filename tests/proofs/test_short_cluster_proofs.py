@@ -28,15 +28,16 @@ def test_rows_of_a_killed_server_answer_again(tmp_path: Path) -> None:
 
 
 def test_moves_splits_and_merges_fail_no_call(tmp_path: Path) -> None:
-    plan = moves.Plan(clients=3, moves=4, splits=1, merges=1, per_second=60, seed=SEED)
+    plan = moves.Plan(clients=3, moves=4, splits=1, merges=1, readers=2, group_members=3, per_second=60, seed=SEED)
     found = asyncio.run(moves.Trial(tmp_path, plan, print).run())
     print(*moves.report(found), sep="\n")
     assert found.problems == []
+    assert found.counts["of the group: writes committed"] >= found.counts["acknowledged writes"] > 0
     assert {kind: len(pauses) for kind, pauses in found.pauses_s.items()} == {"move": 4, "split": 1, "merge": 1}
 
 
 def test_moves_between_nodes_fail_no_call(tmp_path: Path) -> None:
-    plan = moves.Plan(nodes=3, clients=4, moves=8, splits=1, merges=1, per_second=60, seed=SEED)
+    plan = moves.Plan(nodes=3, clients=4, moves=8, splits=1, merges=1, readers=2, per_second=60, seed=SEED)
     found = asyncio.run(moves.Trial(tmp_path, plan, print).run())
     print(*moves.report(found), sep="\n")
     assert found.problems == []

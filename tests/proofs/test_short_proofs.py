@@ -1,4 +1,4 @@
-"""The three proofs for some seconds each, with kills; ``python -m tests.proofs --minutes 30`` is the long form.
+"""The proofs for some seconds each, with kills; ``python -m tests.proofs --minutes 30`` is the long form.
 
 The same over several servers, whose long form has ``--servers 3``.
 """
@@ -24,11 +24,19 @@ from tests.proofs.killed_store import KilledStore, StoreBroken
 from tests.proofs.row_semantics import Change, Read
 from tests.proofs.verdict import Plan
 from tests.support.cluster_process import gone, until
-from tests.support.deep import IS_DEEP, seeds
+from tests.support.deep import IS_DEEP, cases, seeds
 from tests.support.standalone_store import WAIT_S
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261121"))
 SECONDS = float(os.environ.get("COLUMNAR_PROOF_SECONDS") or seeds("seconds of a proof", deep=2.0, short=1.2))
+OVER_SERVERS = [
+    ("linked-list", PLAIN, False),
+    ("acid", PLAIN, False),
+    ("linearizable", LOGGED, False),
+    ("linearizable", PLAIN, True),
+    ("groups", PROOFS["groups"].grounds[1], False),
+    ("groups", PROOFS["groups"].grounds[0], True),
+]
 KILLS = 3  # not more: on a busy machine a start takes seconds, and a trigger would not come to its work
 
 
@@ -45,13 +53,7 @@ def test_it_holds(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
-    ("name", "ground", "routing"),
-    [
-        ("linked-list", PLAIN, False),
-        ("acid", PLAIN, False),
-        ("linearizable", LOGGED, False),
-        ("linearizable", PLAIN, True),
-    ],
+    ("name", "ground", "routing"), cases("proofs over three servers", deep=OVER_SERVERS, short=OVER_SERVERS[:4])
 )
 def test_it_holds_over_three_servers(
     name: str, ground: Ground, *, routing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +75,9 @@ def test_it_holds_over_three_servers(
 @pytest.mark.parametrize("name", PROOFS)
 def test_it_holds_over_three_nodes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"COLUMNAR_SEED={SEED}")
-    monkeypatch.setitem(PROOFS, name, replace(PROOFS[name], grounds=(LOGGED if name == "linearizable" else PLAIN,)))
+    proof = PROOFS[name]
+    ground = proof.grounds[0] if name == "groups" else LOGGED if name == "linearizable" else PLAIN
+    monkeypatch.setitem(PROOFS, name, replace(proof, grounds=(ground,)))
     plan = Plan(15.0, 3, SEED, kill_every_s=3.0, upheaval_pause_s=0.2, nodes=3)
     verdict = fight(name, plan, tmp_path, lambda _: None)
     print(verdict.counts, verdict.against)

@@ -46,6 +46,19 @@ FAULTS_OF_LEASES = {
     "lease unchecked": "answers leave a process after the end of its lease",
 }
 FAULTS |= FAULTS_OF_LEASES
+# A seed that found the fault, where the first few do not; after a change of the world another one may.
+FOUND_BY = {
+    "no epochs": 6,
+    "seal ignored": 8,
+    "unclaimed": 4,
+    "unsure served": 9,
+    "holdings unasked": 12,
+    "generation kept": 6,
+    "linked logs": 22,
+    "log in place": 68,
+    "bound relinked": 29,
+    "lease unchecked": 11,
+}
 
 
 class _Forgetful(HostingState):

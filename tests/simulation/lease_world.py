@@ -17,7 +17,7 @@ The law, checked at each step:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from columnar.coordination.cas_memory import CasMemory
@@ -197,7 +197,7 @@ def seen_in(seed: int, seconds: float = SECONDS) -> Counter[str]:
     return run(seed, seconds).seen
 
 
-def first_found(fault: str, seeds: range, seconds: float = SECONDS) -> str | None:
+def first_found(fault: str, seeds: Iterable[int], seconds: float = SECONDS) -> str | None:
     """Return the law that the first seed finds broken; None: no seed does."""
     for seed in seeds:
         try:

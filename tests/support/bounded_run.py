@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from columnar.bench.processes import children_of
+from gauge.processes import children_of
 
 OVER: Final = "TIME OVER"
 TOO_MANY: Final = "TOO MANY PROCESSES"

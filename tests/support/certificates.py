@@ -35,7 +35,7 @@ class Authority:
         ``field`` of its subject has the name; ``usage`` is its extendedKeyUsage, if it is to have one.
         """
         self._made += 1
-        stem = f"{self._name}-{self._made}-{name}"
+        stem = f"{self._name}-{self._made}-{name.replace('/', '-')}"
         made = Pair(str(self._folder / f"{stem}.crt"), str(self._folder / f"{stem}.key"))
         new = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         request = _openssl(*new, "-subj", f"/{field}={name}", "-keyout", made.key)

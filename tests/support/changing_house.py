@@ -17,6 +17,7 @@ from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.mutation import RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family
+from columnar.model.system_tables import SYSTEM_TABLES
 from columnar.model.trigger_registration import Registration
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.server import RegionServer
@@ -25,7 +26,6 @@ from columnar.regions.write.applied import Applied
 from columnar.roles.region_owner import RegionOwner
 from columnar.storage.commit import Committer
 from columnar.storage.region_folders import RegionFolders
-from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.fake_links import FakeLink, runs
 from tests.support.openings import operations_of

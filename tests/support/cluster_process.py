@@ -30,6 +30,8 @@ class ClusterProcess(StoreProcess):
         self.count = servers
         self.web = ""  # the address of the pages, once it is ready
         self.thrift2_port = 0
+        self.sqs_port = 0
+        self.kafka_port = 0
 
     def await_ready(self) -> None:
         assert self._process.stdout is not None
@@ -37,6 +39,8 @@ class ClusterProcess(StoreProcess):
         assert line.startswith("columnar ready "), f"it did not start: {line!r}; {self.log.read_text()}"
         self.web = line.split(" web=")[1].split()[0]
         self.thrift2_port = thrift2_port_in(line)
+        self.sqs_port = port_in(line, "sqs")
+        self.kafka_port = port_in(line, "kafka")
 
     def servers(self) -> list[int]:
         """Return the processes of the servers, without the spare."""
@@ -51,7 +55,11 @@ class ClusterProcess(StoreProcess):
         return kill_children(server)
 
     def kill_server(self, which: int = 0, number: int = signal.SIGKILL) -> int:
-        """Send a signal to a server; return after a killed one was reaped, as it may get connections until then."""
+        """Send a signal to a server; return after a killed one was reaped, as it may get connections until then.
+
+        The successor of one that was killed before may still be starting.
+        """
+        until(lambda: len(self.servers()) > (which if which >= 0 else -which - 1))
         pid = self.servers()[which]
         os.kill(pid, number)
         if number == signal.SIGKILL:
@@ -114,7 +122,12 @@ def drop_tables(connection: Any) -> None:
 
 def thrift2_port_in(line: str) -> int:
     """Return the port of the Thrift 2 service, as the ready line of a store names it; 0 if it has none."""
-    return int(line.split(" thrift2=")[1].split()[0].rpartition(":")[2]) if " thrift2=" in line else 0
+    return port_in(line, "thrift2")
+
+
+def port_in(line: str, name: str) -> int:
+    """Return the port that a ready line has under this name, or 0."""
+    return int(line.split(f" {name}=")[1].split()[0].rpartition(":")[2]) if f" {name}=" in line else 0
 
 
 def shown_as(pid: int) -> str:

@@ -71,6 +71,20 @@ class ControlGroup:
         pids = (self._folder / "cgroup.procs").read_text().split()
         return sum(_resident(pid) for pid in pids)
 
+    @property
+    def read_bytes(self) -> int:
+        """What the group's processes have read from disks since their start, without what the kernel had in memory."""
+        pids = (self._folder / "cgroup.procs").read_text().split()
+        return sum(_read(pid) for pid in pids)
+
+
+def _read(pid: str) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes:")), 0)
+
 
 def _resident(pid: str) -> int:
     try:

@@ -23,6 +23,7 @@ from columnar.coordination.cas import CasStore, CasUnavailable
 from columnar.coordination.cas_etcd import CasEtcd
 from tests.support.certificates import Pair
 from tests.support.ports import free_port
+from tests.support.stopped_process import stop_process
 
 START_S: Final = 60.0
 _ZOOKEEPER_JAR: Final = Path("/usr/share/java/zookeeper.jar")
@@ -56,7 +57,7 @@ class ServiceProcess:
     def freeze(self) -> None:
         """Stop the process like a machine that hangs: its connections stay open, and nothing answers."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        stop_process(self._process.pid)
 
     def thaw(self) -> None:
         assert self._process is not None

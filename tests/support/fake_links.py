@@ -65,7 +65,7 @@ class FakeLink:
     def take(self) -> list[tuple[int, str, bytes]]:
         """Return number, trigger and first row of each call since the last ``take``; of a run each change's row."""
         calls = []
-        for number, name, _, _, changes, _, is_batch in runs(*self.sent):
+        for number, name, _, _, changes, _, is_batch, _ in runs(*self.sent):
             count = 1 if is_batch else len(changes)
             calls += [(number + at, name, changes[at][1]) for at in range(count)]
         self.sent.clear()

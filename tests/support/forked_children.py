@@ -106,17 +106,18 @@ def _forked(
     except BaseException:  # noqa: BLE001 - nothing else ends the fork
         traceback.print_exc()
         os._exit(1)
-    _run(main, list(command[command.index("-m") + 2 :]))
+    run_program(main, list(command[command.index("-m") + 2 :]))
     raise AssertionError("it ends the process")
 
 
 def run_as_new(main: Main, arguments: list[str]) -> NoReturn:
     """Run the program in a process that was forked for it, and end the process."""
     _forget_parent()
-    _run(main, arguments)
+    run_program(main, arguments)
 
 
-def _run(main: Main, arguments: list[str]) -> NoReturn:
+def run_program(main: Main, arguments: list[str]) -> NoReturn:
+    """Run the program, and end the process as an interpreter ends."""
     status: Any = 1
     try:
         status = main(arguments)
@@ -162,6 +163,7 @@ def _forget_parent() -> None:
     logging.captureWarnings(False)
     logging.root.handlers.clear()
     logging.root.setLevel(logging.WARNING)
+    sys.excepthook = sys.__excepthook__
     threading.excepthook = threading.__excepthook__
     sys.unraisablehook = sys.__unraisablehook__
     sys.setswitchinterval(_SWITCH_S)

@@ -1,4 +1,4 @@
-"""``columnar standalone`` as a fork of a process that has imported the store and done nothing else.
+"""``columnar standalone`` or ``columnar node`` as a fork of a process that has imported the store, and no more.
 
 A start costs a tenth of the processor time of a new interpreter, of which a run of the tests would have hundreds.  The
 process is what ``python -m columnar standalone`` becomes, with the same options, environment, output and exit status;
@@ -8,19 +8,25 @@ start a new interpreter.
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from pathlib import Path
+from threading import Lock
 from typing import NoReturn
 
 import columnar.cli
 from columnar.roles import node, standalone, store_commands, store_process  # noqa: F401 - the process imports one role
-from tests.support.forked_children import fork_children
+from columnar.runtime import log_lines
+from tests.support.forked_children import fork_children, run_program
 
 FORKS = get_context("forkserver")
 _PRELOADED = ("wikka_port.triggers", *(f"tests.support.{name}" for name in ("forked_program", "store_process")))
@@ -36,12 +42,13 @@ def suits(environment: Mapping[str, str], usual: Mapping[str, str]) -> bool:
 
 
 class ForkedProgram:
-    """A part of the interface of ``subprocess.Popen``, for ``standalone`` with its options."""
+    """A part of the interface of ``subprocess.Popen``, for a role of the store with its options."""
 
-    def __init__(self, options: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        """Start the program; ``log`` gets its standard error."""
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        """Start the program with the words behind ``columnar``; ``log`` gets its standard error."""
         ours, its = FORKS.Pipe(duplex=False)
-        arguments = (list(options), dict(environment), os.getcwd(), log, its)
+        arguments = (list(words), dict(environment), os.getcwd(), log, its)
+        self._ending = Lock()  # only one thread may read the exit status from the server of forks
         self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
         self._process.start()
         its.close()
@@ -50,11 +57,16 @@ class ForkedProgram:
         assert self._process.pid is not None
         self.pid: int = self._process.pid
 
+    def poll(self) -> int | None:
+        with self._ending:
+            return self._process.exitcode
+
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        if self._process.exitcode is None:
-            raise subprocess.TimeoutExpired("columnar standalone", timeout or 0)
-        return self._process.exitcode
+        wait_for([self._process.sentinel], timeout)
+        status = self.poll()
+        if status is None:
+            raise subprocess.TimeoutExpired("columnar", timeout or 0)
+        return status
 
     def kill(self) -> None:
         self._process.kill()
@@ -66,7 +78,7 @@ class ForkedProgram:
         os.kill(self.pid, number)
 
 
-def _run(options: list[str], environment: dict[str, str], folder: str, log: Path, output: Connection) -> NoReturn:
+def _run(words: list[str], environment: dict[str, str], folder: str, log: Path, output: Connection) -> NoReturn:
     os.dup2(output.fileno(), 1)
     output.close()
     said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -78,5 +90,7 @@ def _run(options: list[str], environment: dict[str, str], folder: str, log: Path
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fork_children()
     store_commands._execute_store = lambda settings: sys.exit(store_process.main(settings))  # type: ignore[assignment]
-    columnar.cli.main(["standalone", *options], prog_name="columnar")
-    raise AssertionError("the command ends the process")
+    # multiprocessing ends its processes without what an interpreter does at its end: the last log lines would be lost
+    atexit.register(logging.shutdown)
+    atexit.register(log_lines.flush)
+    run_program(partial(columnar.cli.main, prog_name="columnar"), words)

@@ -21,7 +21,6 @@ from tests.support.forked_program import FORKS, suits
 
 _USUAL: Final = dict(os.environ)
 _NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # a fork heeds it as well
-_ABOVE: Final = 500  # more than any number of a descriptor that a worker is given
 
 
 class ForkedWorkerProcess(WorkerProcess):
@@ -75,11 +74,7 @@ def _run(
 ) -> None:
     os.setpgid(0, 0)
     begun.close()
-    moved = {number: fcntl.fcntl(here, fcntl.F_DUPFD, _ABOVE) for number, here in given.items()}
-    os.closerange(3, _ABOVE)
-    for number, here in moved.items():
-        os.dup2(here, number)
-        os.close(here)
+    take_descriptors(given)
     os.dup2(2, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -89,3 +84,13 @@ def _run(
     sys.dont_write_bytecode = _NO_BYTECODE in environment
     os.chdir(folder)
     run_as_new(run_worker, arguments)
+
+
+def take_descriptors(given: Mapping[int, int]) -> None:
+    """Give the descriptors, which are the values, the numbers that are the keys, and close all others from 3 on."""
+    above = max(*given, *given.values()) + 1  # no copy has a number that a descriptor is to have
+    moved = {number: fcntl.fcntl(here, fcntl.F_DUPFD, above) for number, here in given.items()}
+    os.closerange(3, above)
+    for number, here in moved.items():
+        os.dup2(here, number)
+        os.close(here)

@@ -35,6 +35,7 @@ from columnar.runtime.faults import FAULTS
 from tests.support.seeds import seed
 
 DRAWN: Final = 30
+NOTED: Final = 3  # runs without an exception: on a busy machine a loop makes fewer calls in some
 SEED: Final = 2026
 _TESTS: Final = str(Path(__file__).parent.parent)
 _CALLBACK: Final = asyncio.Handle._run.__code__
@@ -105,9 +106,10 @@ def survived(scenario: Scenario, *modules: ModuleType, only: str = "", but: tupl
     guard themselves.
     """
     files = frozenset(str(module.__file__) for module in modules)
-    noted = _run(scenario, Calls(files))
-    assert noted.counts, "the loop makes no calls"
-    meant = {place: count for place, count in noted.counts.items() if only in place and not place.endswith(but)}
+    runs = [_run(scenario, Calls(files)).counts for _ in range(NOTED)]
+    assert all(runs), "the loop makes no calls"
+    places = [place for place in runs[0] if only in place and not place.endswith(but)]
+    meant = {place: min(run[place] for run in runs) for place in places if all(place in run for run in runs)}
     calls = [(place, number) for place, count in meant.items() for number in sorted({1, count})]
     chosen = _drawn(calls)
     gc.collect()

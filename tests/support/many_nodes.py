@@ -29,10 +29,14 @@ from tests.support.cluster_process import (
     thrift2_port_in,
 )
 from tests.support.coordination_services import Service, running
+from tests.support.forked_program import ForkedProgram, suits
 from tests.support.many_machines import shared_folder
 from tests.support.ports import free_port
+from tests.support.standalone_store import ENVIRONMENT
+from tests.support.stopped_process import stop_process
 
 ROOT: Final = Path(__file__).parents[2]
+PROGRAM: Final = [sys.executable, "-m", "columnar", "node"]
 WAIT_S: Final = 60.0  # generous: the machine may be busy
 # For long suites of calls: on a busy machine the service is late, and servers without a lease close connections.
 PATIENT: Final = ("--lease", "15")
@@ -49,16 +53,20 @@ class NodeProcess:
         self.port, self.web_port, self.peer_port = free_port(), free_port(), free_port()
         self.thrift2_port = 0  # once it is ready, if the flags ask for one
         self.log = logs / f"{name}.log"
-        self._command = [sys.executable, "-m", "columnar", "node", "--data", str(data), "--name", name]
+        self._command = [*PROGRAM, "--data", str(data), "--name", name]
         self._command += ["--coordination", coordination, "--port", str(self.port), "--web-port", str(self.web_port)]
         self._command += ["--peer-port", str(self.peer_port), *flags]
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        self._process: subprocess.Popen[str] | None = None
+        self.environment = dict(ENVIRONMENT)
+        self.is_forked = True  # by forked_program, unless a setting of the test needs a new interpreter
+        self._process: subprocess.Popen[str] | ForkedProgram | None = None
 
     # --- life ----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Start the process, without waiting for it."""
+        if self.is_forked and self._command[:4] == PROGRAM and suits(self.environment, ENVIRONMENT):
+            self._process = ForkedProgram(self._command[3:], self.environment, self.log)
+            return
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment, process_group=0
@@ -127,7 +135,9 @@ class NodeProcess:
     def freeze(self) -> list[int]:
         """Stop all processes of the node, as a machine that hangs; returns them, for ``thaw``."""
         family = self.family()
-        self.signal(signal.SIGSTOP, family)
+        for pid in family:
+            with suppress(ProcessLookupError):
+                stop_process(pid)
         return family
 
     def thaw(self, family: list[int]) -> None:
@@ -359,6 +369,11 @@ def many_nodes(
             prepare(node)
         cluster.start()
         yield cluster
+
+
+def in_new_interpreters(node: NodeProcess) -> None:
+    """Have the node start as a user starts it; for ``prepare``."""
+    node.is_forked = False
 
 
 def until(is_so: Callable[[], bool], within_s: float = WAIT_S) -> None:

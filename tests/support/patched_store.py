@@ -11,6 +11,7 @@ os.environ["COLUMNAR_COMPILED"] = "no"  # before the first import: machine code 
 
 from columnar.config import StandaloneConfig
 from columnar.roles.store_process import run
+from columnar.runtime.log_settings import LogSettings
 
 
 def serve() -> NoReturn:
@@ -23,4 +24,4 @@ def serve() -> NoReturn:
     given = options.parse_args()
     modules = tuple(given.trigger_modules.split(",")) if given.trigger_modules else ()
     config = StandaloneConfig(given.data, port=given.port, web_port=given.web_port, trigger_modules=modules)
-    sys.exit(run(config, "WARNING"))
+    sys.exit(run(config, LogSettings("WARNING")))

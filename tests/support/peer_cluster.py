@@ -39,6 +39,7 @@ from columnar.regions.tables import ServedTable
 from columnar.storage.commit import Committer
 from columnar.storage.memory import MemoryEngine
 from columnar.thrift.extension import ExtensionMethods
+from columnar.thrift.group_methods import GroupMethods
 from columnar.thrift.reads import ReadMethods, ScanMethods
 from columnar.thrift.routing_methods import RoutingMethods
 from columnar.thrift.service import ThriftService
@@ -76,6 +77,7 @@ class PeerHouse:
             writes,
             ScanMethods(operations),
             ExtensionMethods(operations, writes, cast(Any, None), cast(Any, None)),
+            GroupMethods(operations),
             RoutingMethods(operations.descriptions, self._locate, routing),
             routing=routing,
         )
@@ -247,6 +249,9 @@ class PeerCluster:
         self._folder.cleanup()
 
 
+GROUPED = {"ROW_GROUP": "length:2"}
+
+
 def clustered(
     servers: int = 2, splits: tuple[bytes, ...] = (b"m",), **options: Any
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
@@ -258,7 +263,7 @@ def clustered(
     def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         async def run(**given: Any) -> None:
             made = {name: option() for name, option in options.items()}
-            cluster = PeerCluster(make_table("t", [Family("a", max_versions=3)]), splits, servers, **made)
+            cluster = PeerCluster(make_table("t", [Family("a", max_versions=3)], GROUPED), splits, servers, **made)
             await cluster.start()
             try:
                 async with asyncio.timeout(PATIENCE_S):

@@ -8,7 +8,10 @@ from columnar.cluster import peer_requests, row_forms
 from columnar.model import node_messages as nodes
 from columnar.model import owner_messages as owners
 from columnar.model import region_messages as regions
+from columnar.model.accounts import Account, Token
+from columnar.model.change_stream import StreamRange, StreamSpec
 from columnar.model.derivations import KeptView, Numbers, Reads, Replay, Trigger, Triggers, ViewSet
+from columnar.model.feeds import Feed, FeedSet
 from columnar.model.flow_status import FlowStatus, TriggerStatus, ViewStatus
 from columnar.model.measures import SlowRequest, by_label
 from columnar.model.mutation import Append, Contribute, Delete, Durability, Increment, Put, RowMutation, RowPuts
@@ -16,9 +19,11 @@ from columnar.model.owner import Incarnation, Owner, OwnershipPeriod
 from columnar.model.read import Projection, ReadSpec, ScanSpec
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Message
+from columnar.model.rights import Grant, RightsRecord, Scope
 from columnar.model.route import ChangeRoutes, ReplaceRoutes, Route, RoutesVersion
 from columnar.model.row_ranges import RowRange
 from columnar.model.schema import Family, make_table
+from columnar.model.send import Send
 from columnar.model.trigger_registration import Registration
 
 TABLE = make_table("ns:t", [Family("a", max_versions=3), Family("b\xff", ttl_s=9)], {"DURABILITY": "ASYNC_WAL"})
@@ -36,6 +41,12 @@ FLOW = FlowStatus(
     "trigger", "links", ("pages/a",), ("out",), ("in/f",), "paused", 7, 1.5, 2.25, 300, 4, 1, 2, (0.0, 3.0), 0.5, "why"
 )
 LINKS = Registration("links", "t", "wiki:links", ("a", "b\xff"), True, "beginning", 5_000, 3)
+RIGHTS = RightsRecord(
+    (Grant("bob", Scope(table="t", family="f\xff", qualifier="q"), 3), Grant("@ops", Scope("team"), 31)),
+    {"ops": ("bob", "eve")},
+    {"bob": Account("bob", "$argon2id$x", "SCRAM-SHA-256$4096:c2FsdA==$a:b", (Token("laptop", "0" * 64, 1),))},
+    "5ec2e7",
+)
 TRIGGERS = Triggers(
     (
         Trigger(LINKS, "paused", 7, replay=Replay(2, 1_700_000_000_000)),
@@ -50,6 +61,13 @@ VIEWS = ViewSet(
         KeptView("rests", b"{", (), "live", 2, "there is no table t"),
     ),
     Numbers(4, ((1, 1), (3, 3))),
+)
+FEEDS = FeedSet(
+    (
+        Feed("edits", "ns:t", "edits.t", columns=("a", "b:q\xff"), values=("row=base64",), number=3),
+        Feed("rests", state="adding", number=2, unusable_reason="there is no table t"),
+    ),
+    Numbers(3, ((1, 1),)),
 )
 LOADED = ((b"a", b"q"), (b"a", b""))
 WRITES = (
@@ -68,6 +86,14 @@ WRITES = (
         ),
     ),
     RowMutation(b"r9", (Contribute(b"m", b"s", (0, 0, 9), (3,), ((b"n", b"x"),), relative=True, part=2),), hops=1),
+    RowMutation(
+        b"s1",
+        (Put(b"a", b"q", b"v"),),
+        sends=(
+            Send(b"queue:q", b"", b"n", b"g", 1 << 33, 255, b"body\xff", ((b"h", b"v\xff"), (b"", b""))),
+            Send(b"topic:t", b"key", b"", b"", 0, 0, b""),
+        ),
+    ),
 )
 ENTRY = (b"g\0", b"m\xff", b"hash")
 
@@ -79,12 +105,14 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (regions.FollowSchema("t"), None),
     (regions.PrepareRegions(TABLE, ()), None),
     (regions.PublishTriggers(TRIGGERS), None),
+    (regions.PublishRights(*RIGHTS.as_tuples()), None),
     (regions.CheckFunction("wiki:links"), "it is no function"),
     (regions.CheckSource(("m:f", "m:g")), "m:g cannot be used: why"),
     (regions.ReloadFunctions(), None),
     (regions.Undelivered("t", ("links", "none")), {"links": 1 << 33, "none": 0}),
     (regions.LogReach("ns:t"), regions.NOWHERE),
     (regions.PublishViews(VIEWS), None),
+    (regions.PublishFeeds(FEEDS), None),
     (regions.BackfilledRegions(("v", "ns:w.2")), {"v": [5, 1 << 33], "ns:w.2": []}),
     (regions.PauseDeliveries(), None),
     (regions.ReleaseDeliveries(), None),
@@ -117,7 +145,17 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (owners.ReturnConnections(40, 2_000), 39),
     (owners.CannotOpen(HIGH, 9, "the disk is full", False), None),
     (nodes.FollowLeader(41, "[fe80::1]:9096"), None),
-    (nodes.LiveSettings("DEBUG", 250, ("https://app.example",), "/etc/store.crt", "/etc/store.key"), None),
+    (
+        nodes.LiveSettings(
+            "DEBUG", 250, ("https://app.example",), "/etc/store.crt", "/etc/store.key", ("columnar.wire=debug",)
+        ),
+        None,
+    ),
+    (nodes.JudgeVisitor("Bearer clmn_x", "::1"), nodes.Verdict(403, "no")),
+    (
+        nodes.ChangeLogLevels(("columnar.wire=debug", "root=default")),
+        (nodes.ProcessLevels("n1.3", "root=info columnar.wire=debug"), nodes.ProcessLevels("n1-s1.4", "root=info")),
+    ),
     (nodes.TakesConnections("0.1.0+337d94265ee8"), None),
     (nodes.AwaitRegions(), None),
     (nodes.KillServer(S1, "it hangs"), None),
@@ -144,6 +182,7 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     ),
     (peer_requests.LeaveLinks(), None),
     (peer_requests.Apply("t", WRITES), peer_requests.Applied((1, 300), (5, 2, 1 << 40))),
+    (peer_requests.ReplaceCell("t", b"r\xff", b"a", b"q", None, b"new"), peer_requests.CellReplaced(True)),
     (
         peer_requests.Ingest("t", b"a", b"z", 1 << 40, 7, (("f1", ("/data/x", "/data/y")), ("versions", ()))),
         peer_requests.Ingested(True),
@@ -196,6 +235,44 @@ ANSWERS: list[tuple[Message[Any], Any]] = [
     (peer_requests.ReadGroupMembers("v", ((b"g", b"m"),)), (peer_requests.EntriesSnapshot(b"print"),)),
     (peer_requests.SayAgain("v", 0, b"r\xff"), peer_requests.Said((5, 2, 1 << 40), WRITES[2:3])),
     (peer_requests.RepairGroup("v", b"g", ((b"m", b"print"),)), peer_requests.RepairResult(3, 1 << 33)),
+    (
+        peer_requests.ReadChanges(
+            "t",
+            StreamSpec((b"f", b"g:\xff"), ("f:a = b",), b"a", b"n", 1, 4, True, False, True, True),
+            "beginning",
+            (
+                peer_requests.ChangesPart(
+                    LOW, (StreamRange(b"", (5, 2, 1 << 40), None), StreamRange(b"m", None, b"m"))
+                ),
+                peer_requests.ChangesPart(HIGH, ()),
+            ),
+            1 << 20,
+            "s1.1",
+            1 << 50,
+        ),
+        peer_requests.ChangesFound(
+            b"\x93events", ((StreamRange(b"", (5, 2, 1), b"x"),), None), False, 1 << 41, 1 << 50
+        ),
+    ),
+    (
+        peer_requests.PushMessages(
+            b"jobs", (peer_requests.QueuedMessage(b"body", b"name", ((b"k", b"v\xff"),), b"group", 7, 1 << 33),)
+        ),
+        peer_requests.StoredMessages(True),
+    ),
+    (
+        peer_requests.AppendRecords(
+            b"edits\x00" + bytes(12),
+            b"feed",
+            (peer_requests.PushedRecord(b"\x01", b"row", None, (("s", b"\xff"), ("n", None)), 1 << 40),),
+        ),
+        peer_requests.AppendedRecords(3, True),
+    ),
+    (
+        peer_requests.SettleLeases(b"jobs", (b"receipt", b"\xff"), "rollback", 1 << 31, b"no such file"),
+        peer_requests.SettledLeases((True, False)),
+    ),
+    (peer_requests.WaitChanges((LOW, HIGH), 1 << 50, 10_000), True),
     (peer_requests.OwnFigures(), row_forms.Figures(7, 1, 64, {"get": 1 << 40, "mutateRow": 2})),
     (
         peer_requests.RegionStates(("t", "ns:t")),
@@ -216,6 +293,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (regions.MiddleRow(HIGH), None),
     (regions.Publish(make_table("t", [Family("f")]), False, ()), None),
     (regions.PublishTriggers(Triggers(numbers=None)), None),
+    (regions.PublishRights(*RightsRecord().as_tuples()), None),
     (regions.CheckFunction("wiki:links"), None),
     (regions.Undelivered("t", ()), {}),
     (regions.LogReach("t"), 0),
@@ -229,6 +307,7 @@ MORE: list[tuple[Message[Any], Any]] = [
     (owners.Listening("h", 1, -1, "unix:/run/columnar-4f/s1.4"), None),
     (owners.Addresses(()), None),
     (peer_requests.Apply("t", ()), peer_requests.Applied()),
+    (peer_requests.ReplaceCell("t", b"r", b"a", b"", b"old", None), peer_requests.CellReplaced(is_not_local=True)),
     (peer_requests.Ingest("t", b"", b"", 0, 0, ()), peer_requests.Ingested(False, True)),
     (peer_requests.DeleteRows("t", b"", b""), peer_requests.RowsDeleted(None, None)),
     (peer_requests.Tend(HIGH, "compact"), False),

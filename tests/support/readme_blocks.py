@@ -89,6 +89,21 @@ class Terminal:
         if text.rstrip().endswith("&"):
             self.wait_for(READY, patience_s, ready + 1)
 
+    def run(self, command: str, patience_s: float) -> tuple[int, str]:
+        """Run one command, which may fail; return its exit status and what it printed."""
+        begin = len(self.said())
+        self._type(f'trap - ERR\n{command}\necho "{_END} $?" </dev/null\n')
+        ended = re.compile(rf"^{_END} (\d+)\n", re.MULTILINE)
+        await_that(
+            lambda: ended.search(self.said(), begin) is not None or self._bash.poll() is not None,
+            patience_s,
+            lambda: f"{command} has not ended within {patience_s:.0f} s:\n{self.said()}",
+        )
+        said = self.said()[begin:]
+        found = ended.search(said)
+        assert found is not None, said
+        return int(found[1]), said[: found.start()]
+
     def stay_in(self, command: str) -> None:
         """Replace the shell by a command that stays in the foreground."""
         self._type(f"exec {command}")

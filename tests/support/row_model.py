@@ -142,6 +142,22 @@ class RowModel:
         self.stamps[mutation.row] = now
         return None, counters + appended
 
+    def apply_group(
+        self, mutations: list[RowMutation], now: int, *, logged: bool
+    ) -> tuple[int | None, int | None, list[list[bytes]]]:
+        """Apply mutations of different rows, all or none; return the row and condition that failed, and the values."""
+        fresh = self.clone()
+        told: list[list[bytes]] = []
+        for number, mutation in enumerate(mutations):
+            failed, _ = fresh.clone().apply(RowMutation(mutation.row, (), mutation.conditions), now, logged=logged)
+            if failed is not None:
+                return number, failed, []
+        for mutation in mutations:
+            _, values = fresh.apply(mutation, now, logged=logged) if mutation.operations else (None, [])
+            told.append(values)
+        self.cells, self.markers, self.log, self.stamps = fresh.cells, fresh.markers, fresh.log, fresh.stamps
+        return None, None, told
+
     def _replaced(self, growing: dict[Column, int], operation: Any, at: int | None) -> None:
         """Forget appended cells that ``operation`` replaces (with ``at`` None always), so that appends begin anew."""
         for column in list(growing):

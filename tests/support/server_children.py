@@ -408,6 +408,6 @@ def settings_of(here: Incarnation, data: Path, run_folder: Path, **config: Any) 
         "cluster_id": CLUSTER,
         "run_folder": str(run_folder),
         "servers": 2,
-        "log_level": "INFO",
+        "log": {"level": "INFO"},
         "config": {"data": str(data), **config},
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ import uvloop
 
 from columnar.client import Connection
 from columnar.client.triggers import Triggers
-from columnar.config import StandaloneConfig
+from columnar.config import ProtocolSettings, StandaloneConfig
 from columnar.roles.standalone import Standalone
 from columnar.triggers import trigger_manager
 from tests.support import trigger_functions
@@ -41,7 +41,9 @@ class Serving:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         config = StandaloneConfig(str(folder), port=0, web_port=-1, trigger_modules=(trigger_functions.MODULE,))
-        self._config = replace(config, **settings)
+        names = [field.name for field in fields(ProtocolSettings)]
+        protocols = ProtocolSettings(**{name: settings.pop(name) for name in names if name in settings})
+        self._config = replace(config, protocols=protocols, **settings)
         self._connections: list[Connection] = []
 
     def start(self) -> Serving:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -22,6 +23,14 @@ def store_at(folder: Path) -> Iterator[str]:
         yield f"127.0.0.1:{serving.store.port}"
     finally:
         serving.stop()
+
+
+def command(*words: str) -> CompletedProcess[str]:
+    """Run a command that starts no store, without the third of a second that an interpreter and its imports take."""
+    result = CliRunner().invoke(main, list(words), prog_name="columnar")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return CompletedProcess(words, result.exit_code, result.stdout, result.stderr)
 
 
 class Shell:

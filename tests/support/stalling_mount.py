@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.many_nodes import until
+from tests.support.stopped_process import stop_process
 
 # A mount that asks for each name again, and shares its locks with the others.
 STRICT: Final = (
@@ -28,7 +29,7 @@ class StallingMount:
         self._process = process
 
     def stall(self) -> None:
-        self._process.send_signal(signal.SIGSTOP)
+        stop_process(self._process.pid)
 
     def answer(self) -> None:
         self._process.send_signal(signal.SIGCONT)

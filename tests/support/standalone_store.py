@@ -50,7 +50,7 @@ class StoreProcess:
         self._logged_bytes = self.log.stat().st_size if self.log.exists() else 0
         self._process: subprocess.Popen[str] | ForkedProgram
         if self._is_forked and self._command[:4] == PROGRAM and suits(self.environment, ENVIRONMENT):
-            self._process = ForkedProgram(self._command[4:], self.environment, self.log)
+            self._process = ForkedProgram(self._command[3:], self.environment, self.log)
             return
         with self.log.open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(

@@ -19,7 +19,7 @@ from typing import Final
 import click
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("columnar", "wikka_port", "wikibench", "benchmarks", "tests")
+PACKAGES: Final = ("columnar", "wikka_port", "wikibench", "benchmarks", "gauge", "tests")
 SHARES: Final = "tests/support/deep.py"
 Imports = Mapping[str, Collection[str]]  # of each source file, by its path in the checkout
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from columnar.client import Append, Connection
-from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Tally
+from columnar.triggers.api import Barrier, Change, Checkpoint, Contribute, Delete, Effect, Later, Put, Send, Tally
 
 MODULE = __name__
 not_a_function = "text"
@@ -159,3 +159,13 @@ def forks(change: Change) -> Iterator[Effect]:
     elif os.fork() == 0 and order == b"stays":
         threading.Event().wait()
     yield Put("forked", change.row, {b"f:v": b"1"})
+
+
+def mail(change: Change) -> Iterator[Effect]:
+    """Send what the row has in f:mail to the queue that f:to names, and write that it was sent; fail the first time."""
+    for number in range(2):
+        yield Send(change.now[b"f:to"], change.now[b"f:mail"] + b"%d" % number, headers={b"row": change.row})
+    yield Put("out", change.row, {b"f:mailed": change.now[b"f:mail"]})
+    if change.attempt == 1:
+        yield Barrier()
+        raise RuntimeError("after the messages are in the queue")

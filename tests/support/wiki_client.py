@@ -14,6 +14,7 @@ from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.sessions import Sessions
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
+from wikka_port.counters import Counters
 from wikka_port.visitors import Status
 
 _FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
@@ -27,7 +28,8 @@ class WikiClient:
         self.wiki = MemoryWiki() if wiki is None else wiki
         self.now = 1_000_000.0
         self.config = replace(WikiConfig(secret=b"s" * 32, password_memory_kib=64), **config)
-        self.application = make_application(self.wiki, self.config, clock=lambda: self.now)
+        self.counters = Counters.of_process()
+        self.application = make_application(self.wiki, self.config, clock=lambda: self.now, counters=self.counters)
         self.client = Client(self.application)
 
     def other_visitor(self) -> Self:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("columnar", "benchmarks", "wikka_port", "wikibench")
+PACKAGES = ("columnar", "benchmarks", "wikka_port", "wikibench", "gauge")
 SOURCES = tuple(path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 

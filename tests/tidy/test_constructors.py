@@ -11,7 +11,7 @@ from tests.tidy.constructor_io import Project, parsed, project
 
 # Classes whose constructors do I/O all the same, each with the reason.
 ALLOWED = {
-    "columnar.client.connection.Connection": "happybase's interface: its constructor connects",
+    "columnar.client.store_connection.StoreConnection": "happybase's interface: its constructor connects",
     "columnar.client.connection.ConnectionPool": "happybase's interface: its connections read certificates",
 }
 

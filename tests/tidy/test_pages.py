@@ -21,12 +21,13 @@ PAGES = [
 ]
 ARCHITECTURE_BYTES = 16 * 1024  # a module's docstring has its invariants, docs/decisions.md the reasons
 EXAMPLES = {"my_triggers.py", "hello.py"}  # no file of ours: the reader writes it, or shows it on a page of the wiki
-LOGGERS = {"columnar.slow", "columnar.toml"}  # names in lines of the log, and of a file of settings, no modules
+# names in lines of the log, and of files, no modules
+LOGGERS = {"columnar.log", "columnar.settings", "columnar.slow", "columnar.tls", "columnar.toml"}
 
 _BLOCK = re.compile(r"^```.*?^```$", re.S | re.M)
 _FILE = re.compile(r"(?<![\w/.-])((?:\w[\w-]*/)*\w[\w-]*\.(?:py|md|thrift))\b")
-_FOLDER = re.compile(r"`((?:columnar|benchmarks|wikka_port|wikibench|tests|docs)(?:/\w[\w-]*)*/?)`")
-_DOTTED = re.compile(r"(?<![\w./-])((?:columnar|benchmarks|wikka_port|wikibench|tests)(?:\.\w+)+)(?![\w/])")
+_FOLDER = re.compile(r"`((?:columnar|benchmarks|wikka_port|wikibench|gauge|tests|docs)(?:/\w[\w-]*)*/?)`")
+_DOTTED = re.compile(r"(?<![\w./-])((?:columnar|benchmarks|wikka_port|wikibench|gauge|tests)(?:\.\w+)+)(?![\w/])")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from columnar.backup.schedule import RunFigures, metrics_text
 from columnar.cli import main
 from columnar.cluster.peer_address import PEER_SILENT_S
 from columnar.coordination.lease import LEASE_MS, LeaseTimes
@@ -18,11 +19,12 @@ from columnar.roles.member_links import RELINK_S
 from columnar.shell.hbase_words import VERBS
 from columnar.storage import data_folder
 from wikka_port.config import WikiConfig
+from wikka_port.counters import FAMILIES
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 OPERATIONS: Final = (DOCS / "operations.md").read_text()
-NOT_A_METRIC: Final = {"process_tuning"}  # a module
+NOT_A_METRIC: Final = {"process_tuning", "wikka_port"}  # a module and a package
 
 
 def text_of(node: ast.expr, names: dict[str, list[str]]) -> list[str]:
@@ -49,8 +51,10 @@ def loops(tree: ast.AST) -> Iterator[tuple[dict[str, list[Any]], ast.For]]:
 
 
 def served() -> set[str]:
-    """The names of all metrics, as ``/metrics`` has them."""
+    """The names of all metrics, as ``/metrics`` of store and wiki and the file of backups at intervals have them."""
     found = {"process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}  # of prometheus_client
+    found |= set(re.findall(r"^# TYPE (\S+)", metrics_text(RunFigures()), re.M))
+    found |= {f"{one.name}_total" if one.kind == "counter" else one.name for one in FAMILIES}  # of the wiki
     for path in sorted((ROOT / "columnar").rglob("*.py")):
         source = path.read_text()
         if "columnar_" not in source or "measures import" not in source:
@@ -79,10 +83,10 @@ def test_pages_name_the_metrics_that_are_served_and_all_of_them() -> None:
     names = served()
     assert len(names) > 45
     pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
-    told = {name for page in pages for name in re.findall(r"\b(?:columnar|process)_[a-z_]+\b", page.read_text())}
+    told = {name for page in pages for name in re.findall(r"\b(?:columnar|process|wikka)_[a-z_]+\b", page.read_text())}
     assert told - names - NOT_A_METRIC == set(), "on a page, and not served"
     rows = "\n".join(line for line in OPERATIONS.splitlines() if line.startswith("| `"))
-    assert names - set(re.findall(r"`((?:columnar|process)_[a-z_]+)`", rows)) == set(), "served, and in no table"
+    assert names - set(re.findall(r"`((?:columnar|process|wikka)_[a-z_]+)`", rows)) == set(), "served, and in no table"
 
 
 def test_the_numbers_of_the_folders_format() -> None:

@@ -39,7 +39,7 @@ def panels() -> list[dict[str, Any]]:
 
 def named(text: str) -> set[str]:
     """Return the names of metrics in an expression, without the suffixes of histograms."""
-    names = re.findall(r"\b(?:columnar|process)_[a-z_]+\b", text)
+    names = re.findall(r"\b(?:columnar|process|wikka)_[a-z_]+\b", text)
     return {next((name.removesuffix(one) for one in PARTS_OF_HISTOGRAM if name.endswith(one)), name) for name in names}
 
 

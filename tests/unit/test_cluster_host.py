@@ -103,13 +103,14 @@ async def test_a_server_that_starts_hears_everything_and_misses_no_change() -> N
     house, one, _ = await two_servers()
     infos = await house.create([b"m"])
     late = await house.start("s3", 5)
-    assert [type(message) for message in late.heard][:4] == [
+    assert [type(message) for message in late.heard][:5] == [
+        messages.PublishRights,  # first: a server decides no call before
         messages.Publish,
         messages.PublishTriggers,
         messages.PublishViews,
         told.Holding,
     ]
-    assert type(late.heard[4]) is ReplaceRoutes
+    assert type(late.heard[5]) is ReplaceRoutes
     house.kill(one.here)
     await house.rest()
     assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
@@ -127,11 +128,13 @@ async def test_a_server_that_starts_gets_no_routes_before_it_has_every_table() -
     await house.rest()
     house.kill(one.here)  # its regions get other owners, and routes change
     await house.rest()
-    assert [type(message) for message in late.heard] == [messages.Publish]
+    assert [type(message) for message in late.heard] == [messages.PublishRights, messages.Publish]
     late.takes_tables.set()
     await starting
     await house.rest()
-    assert [type(message) for message in late.heard].index(ReplaceRoutes) == 4, "after tables, triggers, views, regions"
+    assert [type(message) for message in late.heard].index(ReplaceRoutes) == 5, (
+        "after rights, tables, triggers, views, regions"
+    )
     assert [route.server for route in late.routes.of_table("t")] == [house.place(info).owner.server for info in infos]
     await house.close()
 
@@ -191,7 +194,8 @@ async def test_a_new_master_leaves_the_regions_of_living_servers_as_they_are() -
     number = one.routes.number
     await after.start("s1", 2, one)
     assert one.routes.number > number + 1, "a change of this master never continues a copy of the routes of another"
-    assert [type(message) for message in one.heard][:6] == [
+    assert [type(message) for message in one.heard][:7] == [
+        messages.PublishRights,
         messages.Publish,  # it settles splits and merges
         messages.PublishTriggers,
         messages.PublishViews,

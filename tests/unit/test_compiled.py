@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,8 @@ def copied(tmp_path: Path) -> Path:
     folder = compiled.compiled_folder(tmp_path / "columnar")
     folder.mkdir(parents=True)
     (folder / compiled.DIGEST_FILE).write_text(compiled.digest(tmp_path / "columnar") + "\n")
+    for module in compiled.HOT:  # that no test imports
+        (folder / f"{module}{EXTENSION_SUFFIXES[0]}").touch()
     return tmp_path
 
 
@@ -56,6 +59,12 @@ def test_twins_of_other_sources_are_not_used(copied: Path) -> None:
     with compiled.source_of("columnar.regions.region", copied / "columnar").open("a") as source:
         source.write("# one more line\n")
     assert "make compile" in state_of(copied)
+
+
+def test_twins_of_which_one_is_missing_are_not_used(copied: Path) -> None:
+    next(compiled.compiled_folder(copied / "columnar").glob("columnar.wire.caller.*")).unlink()
+    said = state_of(copied)
+    assert said.startswith("interpreted (1 compiled modules are missing, columnar.wire.caller among them: install")
 
 
 def test_a_changed_constant_counts(copied: Path) -> None:

@@ -1,4 +1,4 @@
-"""``packaging``: manifests, units and the image are valid, agree with each other, and start the present program."""
+"""``packaging``: manifests and units are valid, agree with each other, and start the present program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,79 +14,30 @@ import click
 import pytest
 import yaml
 
-from columnar.cli import _SUBCOMMANDS, main
 from columnar.config import StandaloneConfig
-from columnar.limits import CONNECTIONS, OPEN_REGIONS, STOP_REGION_S, STOP_S
+from columnar.limits import OPEN_REGIONS, STOP_REGION_S, STOP_S
 from columnar.roles.fence_commands import CephFence, storage_fence
 from columnar.roles.node import REST_S
 from columnar.roles.regionserver import own_ports
+from columnar.roles.store_commands import node
 from columnar.shell.probe_root import PORT
 from tests.support import kubernetes_schemas
+from tests.support.packaged_files import (
+    DESCRIPTORS,
+    MANIFESTS,
+    PACKAGING,
+    ROOT,
+    STOPS_S,
+    UNITS,
+    command_lines,
+    documents,
+    name_of,
+    of_kind,
+    parsed,
+    pods,
+    unit_command,
+)
 from tests.support.systemd_units import environment_in, settings, words_of
-
-ROOT = Path(__file__).parents[2]
-PACKAGING = ROOT / "packaging"
-MANIFESTS = sorted((PACKAGING / "kubernetes").glob("*.yaml"))
-UNITS = sorted((PACKAGING / "systemd").glob("*.service"))
-IMAGE = (PACKAGING / "Containerfile").read_text()
-STOPS_S = STOP_S + STOP_REGION_S * OPEN_REGIONS  # until a server that is told to stop is killed
-DESCRIPTORS = OPEN_REGIONS * 12 + CONNECTIONS  # ``config.open_regions`` says what a region needs
-
-
-def name_of(path: Path) -> str:
-    return path.name
-
-
-def documents(path: Path) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
-
-
-def of_kind(path: Path, kind: str) -> list[dict[str, Any]]:
-    return [document for document in documents(path) if document["kind"] == kind]
-
-
-def pods(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield each StatefulSet and the template of its pods."""
-    for document in of_kind(path, "StatefulSet"):
-        yield document, document["spec"]["template"]
-
-
-def parsed(words: list[str]) -> dict[str, Any]:
-    """The parameters of a command line of ``columnar``; click refuses what the command does not know."""
-    if words[0] == "node" and "node" not in _SUBCOMMANDS:
-        pytest.skip("this version has no 'columnar node'")
-    command = main.get_command(click.Context(main), words[0])
-    assert command is not None, words
-    return command.make_context("columnar", words[1:]).params
-
-
-def command_lines() -> Iterator[tuple[str, list[str]]]:
-    for path in MANIFESTS:
-        for document, pod in pods(path):
-            for container in pod["spec"]["containers"]:
-                if "command" not in container:
-                    words = [word.replace("$(POD_IP)", "10.1.2.3") for word in container["args"]]
-                    yield (
-                        path.name,
-                        [word.replace("$(POD_NAME)", f"{document['metadata']['name']}-0") for word in words],
-                    )
-    for path in UNITS:
-        yield path.name, unit_command(path)
-    cmd = re.search(r"^CMD (.*)$", IMAGE, re.M)
-    assert cmd is not None
-    yield "Containerfile", [str(word) for word in yaml.safe_load(cmd[1])]
-
-
-def unit_command(path: Path, setting: str = "ExecStart") -> list[str]:
-    """The words after the program, with the settings of the example of the unit's environment file."""
-    unit = settings(path)
-    (environment,) = unit["EnvironmentFile"]
-    example = environment_in((PACKAGING / "systemd" / Path(environment.lstrip("-")).name).read_text())
-    (line,) = unit[setting]
-    program, *words = words_of(line, example)
-    assert program.removeprefix("-") == "/opt/columnar/bin/columnar"
-    return words
-
 
 # --- manifests ---------------------------------------------------------------------------------------------
 
@@ -354,36 +304,6 @@ def test_the_fence_of_the_page_is_one_that_the_manifest_and_the_program_take() -
     assert volume["secret"]["defaultMode"] == 0o440, "for the group of the pod; YAML takes 0440 as octal"
 
 
-def test_the_image_has_the_same_user_ports_and_version() -> None:
-    number = re.search(r"^u columnar (\d+) ", (PACKAGING / "systemd/columnar.sysusers.conf").read_text(), re.M)
-    assert number is not None
-    assert f"--uid {number[1]} " in IMAGE
-    assert f"\nUSER {number[1]}:{number[1]}\n" in IMAGE
-    exposed = {int(port) for line in re.findall(r"^EXPOSE (.*)$", IMAGE, re.M) for port in line.split()}
-    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M)
-    assert version is not None
-    for name in ("standalone.yaml", "nodes.yaml"):
-        for _, pod in pods(PACKAGING / "kubernetes" / name):
-            assert pod["spec"]["securityContext"]["runAsUser"] == int(number[1])
-            assert pod["spec"]["securityContext"]["fsGroup"] == int(number[1])
-            (container,) = pod["spec"]["containers"]
-            assert {port["containerPort"] for port in container["ports"]} <= exposed
-            assert container["image"] == f"columnar:{version[1]}"
-
-
-def test_the_image_has_what_a_build_needs_and_no_compiler() -> None:
-    *_, last = re.split(r"^FROM .*$", IMAGE, flags=re.M)
-    assert "apt-get" not in last
-    assert "COPY . " not in last
-    allowed = [
-        line[1:] for line in (PACKAGING / "Containerfile.dockerignore").read_text().splitlines() if line.startswith("!")
-    ]
-    assert all((ROOT / name).exists() for name in allowed)
-    project = (ROOT / "pyproject.toml").read_text()
-    packages = {name.rstrip("*") for name in re.findall(r"include = \[(.*)\]", project)[0].replace('"', "").split(", ")}
-    assert packages | {"pyproject.toml", "setup.py", "constraints.txt", "README.md", "LICENSE"} == set(allowed)
-
-
 # --- units -------------------------------------------------------------------------------------------------
 
 
@@ -400,9 +320,12 @@ def test_a_unit_gives_the_store_what_it_needs(path: Path) -> None:
     assert unit["RequiresMountsFor"] == [data]
     writable = {f"/var/lib/{name}" for name in unit.get("StateDirectory", [])} | set(unit.get("ReadWritePaths", []))
     assert writable == {data}
+    assert unit["Type"] == ["notify"]
+    assert int(unit["WatchdogSec"][0]) >= 60, "a loop that is busy for long is not stuck"
+    assert unit["LogsDirectory"] == ["columnar"], "docs/service.md has a log file there"
     names = ["COLUMNAR_NODE=%l"] if "node" in words else []
     sockets = f"TMPDIR=/run/{unit['RuntimeDirectory'][0]}"
-    assert unit["Environment"] == [sockets, *names], "commands of the user reach sockets"
+    assert unit["Environment"] == [sockets, *names, f"COLUMNAR_DATA={data}"], "commands of the user reach sockets"
     assert "PrivateTmp" not in unit
 
 
@@ -427,14 +350,16 @@ def test_a_fenced_node_is_started_again_however_often() -> None:
 def test_the_example_of_a_fence_reaches_the_node_as_one_argument() -> None:
     text = (PACKAGING / "systemd/node.env").read_text()
     (example,) = re.findall(r"^#(COLUMNAR_OPTIONS=.*--fence-command.*)$", text, re.M)
-    (line,) = settings(PACKAGING / "systemd/columnar-node.service")["ExecStart"]
-    _, *words = words_of(line, environment_in(f"{text}\n{example}\n"))
+    unit = settings(PACKAGING / "systemd/columnar-node.service")
+    (line,) = unit["ExecStart"]
+    variables = environment_in("\n".join([*unit["Environment"], text, example]))
+    _, *words = words_of(line, variables)
     found = parsed(words)
     assert (found["fence_command"], found["servers"]) == ("cephfs --id columnar-fence", 2)
     assert isinstance(storage_fence(found["fence_command"], found["data"]), CephFence)
     page = (ROOT / "docs/shared-folders.md").read_text()
     assert f"--fence-command '{found['fence_command']}'" in page
-    braced = words_of(line.replace("$COLUMNAR_OPTIONS", "${COLUMNAR_OPTIONS}"), environment_in(f"{text}\n{example}\n"))
+    braced = words_of(line.replace("$COLUMNAR_OPTIONS", "${COLUMNAR_OPTIONS}"), variables)
     assert braced[-1].startswith("--servers 2 --fence-command"), "with braces all options would be one word"
 
 
@@ -443,11 +368,23 @@ def test_the_example_of_a_fence_reaches_the_node_as_one_argument() -> None:
 def test_systemd_takes_the_unit(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_text(path.read_text().replace("/opt/columnar/bin/columnar", sys.executable))
+    drop_in = tmp_path / f"{path.name}.d" / "credentials.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text((PACKAGING / "systemd/credentials.conf").read_text().replace("\n#LoadC", "\nLoadC"))
     checked = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
     copy.write_text(copy.read_text().replace("KillMode=mixed", "KilMode=mixed"))
     checked = subprocess.run(["systemd-analyze", "verify", copy], capture_output=True, text=True, check=False)
     assert "KilMode" in checked.stderr, "a slip is noticed"
+
+
+def test_the_credentials_are_options_of_the_store() -> None:
+    text = (PACKAGING / "systemd/credentials.conf").read_text()
+    loaded = {name for name, _ in re.findall(r"^#?LoadCredential=(\S+):(/etc/columnar/\S+)$", text, re.M)}
+    given = dict(re.findall(r"(COLUMNAR_\w+)=%d/(\S+)", text))
+    assert set(given.values()) == loaded
+    variables = {option.envvar for option in node.params if isinstance(option, click.Option)}
+    assert given.keys() <= variables
 
 
 def test_the_bounds_that_the_manifests_name() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from click import ClickException
 
-from columnar.backup import store_backup, table_export
+from columnar.backup import folder_store, store_backup, table_export
+from columnar.backup.repository import Repository
 from columnar.errors import HostError
 from columnar.runtime.file_errors import files_in, is_of_file
 from columnar.shell.connecting import Misused, Unreachable, report_errors
@@ -72,11 +73,11 @@ def full(*_args: Any, **_options: Any) -> Any:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-@pytest.mark.parametrize("where", ["_copy_checked", "write_durably"])
+@pytest.mark.parametrize("where", ["_write_synced", "sync_folder"])
 def test_a_backup_on_a_full_disk_says_so(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    monkeypatch.setattr(store_backup, where, full)
+    monkeypatch.setattr(folder_store, where, full)
     said = shell.error("backup", str(tmp_path / "bk"))
     assert (
         said == f"cannot write to {tmp_path / 'bk'}: No space left on device; free some space, or give another folder"
@@ -126,7 +127,7 @@ def test_an_output_that_cannot_be_written_is_no_file() -> None:
 
 def test_a_restore_on_a_full_disk_names_the_file(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.out("backup", str(tmp_path / "bk"))
-    monkeypatch.setattr(store_backup, "_copy_checked", full)
+    monkeypatch.setattr(Repository, "file_pieces", full)
     said = shell.error("restore-backup", str(tmp_path / "bk"), "--data", str(tmp_path / "new"))
     assert said.startswith(f"cannot restore {tmp_path}/new.restoring/")
     assert said.endswith(": No space left on device")

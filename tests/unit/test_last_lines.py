@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -12,8 +13,11 @@ from collections.abc import Iterator
 import pytest
 
 from columnar.limits import LAST_LINE_BYTES, LAST_LINES
+from columnar.runtime import log_lines
 from columnar.runtime.last_lines import DUMP_BYTES, LastLines, last_lines, lines_file
-from columnar.runtime.log_lines import LineQueue
+from columnar.runtime.line_queue import Descriptor, LineQueue
+from columnar.runtime.log_format import JsonLine, Speaker
+from columnar.runtime.log_lines import QueuedLines
 from tests.support.standalone_store import ROOT
 
 WAIT_S = 20.0
@@ -67,8 +71,8 @@ def test_a_dump_of_a_crash_follows_the_lines_and_is_cut(descriptor: int) -> None
     assert sum(map(len, found)) < DUMP_BYTES + 100
 
 
-def test_lines_of_a_queue_whose_reader_stalls_are_there(descriptor: int) -> None:
-    """A process may be ended while nobody reads its log."""
+def test_lines_of_a_queue_whose_reader_stalls_are_there(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may be ended while nobody reads its log.  The lines are text, whatever the form of the log."""
     stalled, started = threading.Event(), threading.Event()
 
     def write(_descriptor: int, data: bytes) -> int:
@@ -76,12 +80,16 @@ def test_lines_of_a_queue_whose_reader_stalls_are_there(descriptor: int) -> None
         stalled.wait(WAIT_S)
         return len(data)
 
-    queue = LineQueue(-1, bound_bytes=10, write=write)
-    queue.keep_last(LastLines(descriptor))
-    queue.write_line("first")
+    queue = LineQueue(Descriptor(-1, write), bound_bytes=10)
+    monkeypatch.setattr(log_lines._process, "last", LastLines(descriptor))
+    log = logging.Logger("some.name")
+    log.addHandler(QueuedLines(queue, JsonLine(Speaker("server", "s1.4")), "s1.4"))
+    log.info("first")
     assert started.wait(WAIT_S)
-    queue.write_line("second line that is too long for the queue")
-    assert last_lines(descriptor) == ("first", "second line that is too long for the queue")
+    log.info("second line that finds no room in the queue")
+    assert queue.dropped == 1
+    ends = ("INFO s1.4 some.name: first", "INFO s1.4 some.name: second line that finds no room in the queue")
+    assert all(line.endswith(end) for line, end in zip(last_lines(descriptor), ends, strict=True))
     stalled.set()
     assert queue.flush(WAIT_S)
 
@@ -89,9 +97,10 @@ def test_lines_of_a_queue_whose_reader_stalls_are_there(descriptor: int) -> None
 _PROGRAM = """
 import os, sys
 from columnar.runtime.last_lines import LastLines
-from columnar.runtime.log_lines import keep_last_lines, log_to_stderr
+from columnar.runtime.log_lines import begin_log, keep_last_lines
+from columnar.runtime.log_settings import LogSettings
 import logging
-log_to_stderr("INFO", "s1.4")
+begin_log(LogSettings(), process="s1.4")
 keep_last_lines(LastLines(int(sys.argv[1])))
 logging.getLogger("columnar.x").info("works")
 if os.fork() == 0:

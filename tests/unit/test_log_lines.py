@@ -6,12 +6,14 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from columnar.limits import LOG_LINE_BYTES
-from columnar.runtime.log_lines import LineQueue, OneLine, QueuedLines
+from columnar.runtime.line_queue import Descriptor, LineQueue
+from columnar.runtime.log_format import OneLine
+from columnar.runtime.log_lines import QueuedLines
 
 WAIT_S = 20.0
 
@@ -19,7 +21,7 @@ WAIT_S = 20.0
 class Pipe:
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
-        self.queue = LineQueue(self.writing, bound_bytes=2_000)
+        self.queue = LineQueue(Descriptor(self.writing), bound_bytes=2_000)
 
     def fill(self) -> int:
         """Until it takes no byte more; how many."""
@@ -75,13 +77,57 @@ def test_a_stalled_reader_stalls_nobody_and_lost_lines_are_counted(pipe: Pipe) -
     pipe.queue.write_line("the next one")
     pipe.queue.write_line("and one more")
     assert pipe.queue.flush(WAIT_S)
-    expected = b"(980 lines dropped: nobody read them) the next one\nand one more\n"
+    expected = b"(980 lines dropped: nobody read them)\nthe next one\nand one more\n"
     assert pipe.read(len(expected)) == expected
     assert pipe.queue.dropped == 980
 
 
+class TimedSink:
+    """Takes the lines of each call in so many seconds of its own clock; between calls the clock is read."""
+
+    def __init__(self, takes_s: float) -> None:
+        self.written = 0
+        self._takes_s = takes_s
+        self._now_s = 0.0
+        self._was_read = threading.Event()
+
+    def now_s(self) -> float:
+        found = self._now_s
+        self._was_read.set()
+        return found
+
+    def write_lines(self, lines: Sequence[bytes]) -> int:
+        assert self._was_read.wait(WAIT_S)
+        self._was_read.clear()
+        self._now_s += self._takes_s
+        self.written += len(lines)
+        return len(lines)
+
+
+@pytest.mark.parametrize(("within_s", "written"), [(100.0, {20}), (9.5, {11, 12})])
+def test_an_end_waits_as_long_as_lines_are_taken_but_not_for_ever(within_s: float, written: set[int]) -> None:
+    sink = TimedSink(takes_s=0.9)
+    queue = LineQueue(sink, bound_bytes=20_000_000, now_s=sink.now_s)
+    with queue._changed:  # the sink is called once the wait has begun
+        for _ in range(20):
+            queue.add_line(b"x" * 64 * 1024)  # as many as one call takes
+        is_over = queue.flush(within_s, stalled_s=1.0)
+    assert sink.written in written
+    assert is_over is (written == {20})
+    assert queue.flush(1_000.0)
+    assert sink.written == 20
+
+
+def test_an_end_does_not_wait_for_who_takes_nothing(pipe: Pipe) -> None:
+    filled = pipe.fill()
+    pipe.queue.write_line("late")
+    assert not pipe.queue.flush(WAIT_S * 100, 0.01)
+    pipe.read(filled)
+    assert pipe.read(5) == b"late\n"
+
+
 def test_a_long_line_is_cut(pipe: Pipe) -> None:
-    queue = LineQueue(pipe.writing)
+    queue = LineQueue(Descriptor(pipe.writing))
     size = LOG_LINE_BYTES + 10
     expected = b"b" * LOG_LINE_BYTES + b"... (%d bytes)\n" % size
     found: list[bytes] = []
@@ -99,12 +145,36 @@ def test_a_reader_that_has_gone_costs_the_line_alone() -> None:
         tries.append(data)
         raise OSError(errno.EPIPE, "nobody")
 
-    queue = LineQueue(1, write=write)
+    queue = LineQueue(Descriptor(1, write))
     queue.write_line("one")
     assert queue.flush(WAIT_S)
     queue.write_line("two")
     assert queue.flush(WAIT_S)
-    assert (tries, queue.dropped) == ([b"one\n", b"two\n"], 2)
+    assert (tries, queue.dropped) == ([b"one\n", b"(1 lines dropped: nobody read them)\ntwo\n"], 2)
+
+
+def test_lost_lines_are_named_once_the_sink_can_write_again_whatever_was_lost_between() -> None:
+    class Failing:
+        can_write = False
+
+        def __init__(self) -> None:
+            self.written: list[bytes] = []
+
+        def write_lines(self, lines: Sequence[bytes]) -> int:
+            if self.can_write:
+                self.written += lines
+            return len(lines) if self.can_write else 0
+
+    sink = Failing()
+    queue = LineQueue(sink)
+    for number in range(5):  # each but the first follows a line on the lost ones, which is lost itself
+        queue.write_line(f"lost {number}")
+        assert queue.flush(WAIT_S)
+    sink.can_write = True
+    queue.write_line("written")
+    assert queue.flush(WAIT_S)
+    assert sink.written == [b"(5 lines dropped: nobody read them)\n", b"written\n"]
+    assert queue.dropped == 5
 
 
 def test_a_descriptor_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
@@ -134,8 +204,7 @@ def test_a_forked_child_writes_its_own_lines(pipe: Pipe) -> None:
 
 
 def test_the_log_writes_a_line_for_each_record_and_survives_one_that_cannot_be_written(pipe: Pipe) -> None:
-    handler = QueuedLines(pipe.queue)
-    handler.setFormatter(OneLine("s1.7"))
+    handler = QueuedLines(pipe.queue, OneLine("s1.7"))
     log = logging.Logger("some.name")
     log.addHandler(handler)
     try:

@@ -53,9 +53,11 @@ NODE_TO_SERVER: Final[Mapping[str, frozenset[str]]] = {
     "roles/membership": frozenset({"FollowLeader"}),
     "roles/leased_membership": frozenset({"FollowLeader"}),
     "roles/settings_reload": frozenset({"LiveSettings"}),
+    "rights/page_guard": frozenset({"JudgeVisitor"}),
+    "roles/cluster_nodes": frozenset({"ChangeLogLevels"}),  # through a node, which changes its own too
 }
 TO_NODE: Final[Mapping[str, frozenset[str]]] = {
-    "roles/cluster_nodes": frozenset({"DescribeServers", "KillServer", "StartServer", "StopServer"}),
+    "roles/cluster_nodes": frozenset({"ChangeLogLevels", "DescribeServers", "KillServer", "StartServer", "StopServer"}),
 }
 TO_MASTER: Final[Mapping[str, frozenset[str]]] = {
     "roles/region_owner": frozenset({"Commit", "Backfilled"}),
@@ -71,6 +73,11 @@ TO_OWNER: Final[Mapping[str, frozenset[str]]] = {
     "operations/distributed_calls": frozenset({"DeleteRows", "RegionStates", "Tend"}),
     "operations/distributed_writes": frozenset({"Apply", "Ingest"}),
     "roles/server_measures": frozenset({"OwnFigures", "ViewStatuses"}),
+    "queues/queue_pushes": frozenset({"PushMessages"}),
+    "topics/topic_pushes": frozenset({"AppendRecords"}),
+    "queues/lease_settling": frozenset({"SettleLeases"}),
+    "streams/group_rows": frozenset({"ReplaceCell"}),
+    "streams/change_streams": frozenset({"ReadChanges", "WaitChanges"}),
     "triggers/cluster_triggers": frozenset({"FlowStatuses", "LogAgain", "TriggerStatuses", "WaitForDelivery"}),
     "views/checking": frozenset(
         {"GroupsPart", "ReadGroupMembers", "ReadSourceRows", "RepairGroup", "SayAgain", "SourcePart"}

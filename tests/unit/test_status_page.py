@@ -8,8 +8,9 @@ from html import escape, unescape
 import pytest
 from werkzeug.test import Client
 
+from columnar.model.flow_status import FlowStatus
 from columnar.webui.pages import REGIONS_PER_PAGE, TABLES_PER_PAGE, status_pages
-from columnar.webui.status import RegionLine, Status, TableLine
+from columnar.webui.status import NOTES, RegionLine, Status, TableLine, notes_of
 
 BOUND_BYTES = 200_000
 
@@ -81,3 +82,13 @@ def test_a_page_that_is_none(page: str) -> None:
 
 def test_a_table_that_is_none() -> None:
     assert visitor(table("t", 1)).get("/?table=u").status_code == 404
+
+
+def test_health_says_which_feeds_stand_still_and_stays_200() -> None:
+    stuck = FlowStatus("feed", "edits", ("t",), ("topic:edits",), error="there is no topic edits")
+    others = [FlowStatus("feed", "fine", ("t",), ("topic:fine",)), FlowStatus("view", "v", ("t",), (), error="x")]
+    notes = notes_of([stuck, *others])
+    status = Status("1", "here", "data", 1.0, 0.0, (), 0, 0, 0, 0, 0, (), (), ())
+    page = Client(status_pages(lambda: status, tuple, notes=lambda: notes)).get("/health")
+    assert (page.status_code, page.get_data(as_text=True)) == (200, "ok\nfeed edits: there is no topic edits\n")
+    assert len(notes_of([stuck] * 100)) == NOTES

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from columnar.client import Connection, Delete, Expect, Put
-from columnar.client.table import Operation
+from columnar.client.row_operations import Operation
 from wikka_port.store import Store, check_and_put
 
 Cells = Mapping[bytes, bytes]

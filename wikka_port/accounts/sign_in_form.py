@@ -40,7 +40,12 @@ def enter(site: Site, request: Request) -> Entered:
     form = request.form
     if not form.get("user") or not form.get("password"):
         raise Refused(_("Please give your name and your password."), 400)
-    account, cookie = site.accounts.signing_in.sign_in(form["user"], form["password"], client_of(request))
+    try:
+        account, cookie = site.accounts.signing_in.sign_in(form["user"], form["password"], client_of(request))
+    except Refused as refused:
+        site.counters.sign_in_done("limited" if refused.wait_s else "refused")
+        raise
+    site.counters.sign_in_done("ok")
     _end(site, request)  # one session of a browser at a time
     ticket = ticket_of(cookie)
     assert ticket is not None, "it was made a moment ago"

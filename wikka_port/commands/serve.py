@@ -16,6 +16,7 @@ from wikka_port.commands.serving_options import (
     serving_options,
     speak_the_language,
     taken_accounts,
+    taken_metrics,
 )
 from wikka_port.commands.settings import CLIENT, WIKI, WIKKA, setting
 from wikka_port.commands.store_options import StoreOptions, store_address, store_options
@@ -46,7 +47,7 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
         log_to_stderr(log_level.upper())
     store_host, store_port = store.place
     speak_the_language(given)
-    accounts = taken_accounts(given)
+    accounts, metrics_at = taken_accounts(given), taken_metrics(given)
     secret = secret_from(secret_file) if secret_file else b""
     config = WikiConfig(
         store_host=store_host,
@@ -64,7 +65,7 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
     file = ctx.meta[FILE]
     settings = None if file is None else ServedSettings(file, found, partial(_read_again, ctx.meta[ARGUMENTS], file))
     try:
-        status = serve_wiki(config, lambda url: say(f"wikka ready {url} store={store}"), settings)
+        status = serve_wiki(config, lambda url: say(f"wikka ready {url} store={store}"), settings, metrics_at)
     except (PortTaken, NewerFolder) as refused:
         raise click.ClickException(str(refused)) from None
     raise SystemExit(status)

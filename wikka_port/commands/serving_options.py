@@ -23,6 +23,7 @@ from wikka_port.texts.catalogue import Languages, UnreadableTexts
 from wikka_port.urls import site_path
 
 _DEFAULTS: Final = WikiConfig()
+METRICS_HOST: Final = "127.0.0.1"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -69,6 +70,14 @@ ACCOUNT_OPTIONS: Final = (
         help="Address of such a proxy; repeatable  [default: 127.0.0.1 and ::1]",
     ),
 )
+
+
+def taken_metrics(given: dict[str, Any]) -> tuple[str, int] | None:
+    """Remove the options of metrics from ``given``, and return where they are served, or None."""
+    host, port = given.pop("metrics_host"), given.pop("metrics_port")
+    if port < 0 and host != METRICS_HOST:
+        raise click.UsageError("--metrics-host needs --metrics-port: metrics are served at a port of their own")
+    return None if port < 0 else (host, port)
 
 
 def taken_accounts(given: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +180,20 @@ _OPTIONS: Final = (
         "--secret-file",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Keeps what signs the forms, so that open ones outlive a restart; made if it is not there.",
+    ),
+    setting(
+        "--metrics-port",
+        default=-1,
+        show_default=True,
+        type=click.IntRange(-1, 65535),
+        help="Serves /metrics alone, for Prometheus; 0: any free one, -1: none.",
+    ),
+    setting(
+        "--metrics-host",
+        default=METRICS_HOST,
+        show_default=True,
+        metavar="ADDRESS",
+        help="Address of that port; whoever reaches it reads the numbers.",
     ),
     *ACCOUNT_OPTIONS,
     setting("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),

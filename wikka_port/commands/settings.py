@@ -36,7 +36,7 @@ def command_of(module: str, name: str) -> click.Command:
 
 
 # Settings of 'wikka serve' that stay until a restart, as they are those of its sockets.  New workers have all others.
-RESTART: Final = frozenset({"host", "port", "workers"})
+RESTART: Final = frozenset({"host", "port", "workers", "metrics-host", "metrics-port"})
 CLIENT: Final[Table] = own_table("client", partial(command_of, "store_options", "client"))
 WIKI: Final[Table] = own_table("wiki", partial(command_of, "serve", "serve"), without=CLIENT)
 RUN: Final[Table] = own_table("run", partial(command_of, "run", "run"), without=WIKI)

@@ -159,7 +159,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     refused = complaint(draft, site.config)
     if refused is not None:
         return edit_form(site, request, name, draft, status=refused[0], problem=refused[1])
-    wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
+    wait_s = math.ceil(site.pace.edits.wait_s(request.remote_addr or ""))
     if wait_s > 0:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then save again.", wait_s=wait_s)
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)

@@ -64,11 +64,14 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
         except Conflict as conflict:
             both = None if was_stored else _both(site, name, edit, conflict.current)
             if both is None:
+                site.counters.edit_done("conflict")
                 raise Unmerged(edit, conflict.current) from conflict
             edit = both
         else:
             is_merged = saved is not None and edit.base != began
+            site.counters.edit_done("unchanged" if saved is None else "merged" if is_merged else "saved")
             return Outcome(saved, f"{began}.{saved.number}" if saved is not None and is_merged else "")
+    site.counters.edit_done("conflict")
     raise Unmerged(edit, site.wiki.page(name))
 
 

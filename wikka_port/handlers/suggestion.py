@@ -111,7 +111,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         return _form(site, request, page.name, page, draft, status=refused[0], problem=refused[1])
     if draft.body == page.body:
         return _form(site, request, page.name, page, draft, status=400, problem=_(EMPTY))
-    wait_s = math.ceil(site.limiter.wait_s(request.remote_addr or ""))
+    wait_s = math.ceil(site.pace.edits.wait_s(request.remote_addr or ""))
     if wait_s > 0:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then send it again.", wait_s=wait_s)
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)

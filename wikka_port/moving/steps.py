@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from columnar.client import Connection, Delete, Expect, Put
-from columnar.client.table import Operation
+from columnar.client.row_operations import Operation
 from wikka_port import schema
 from wikka_port.history import fresh_cells
 from wikka_port.markup.writing import forced_link

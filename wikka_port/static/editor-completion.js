@@ -160,9 +160,15 @@
       this.area.setAttribute("aria-activedescendant", option.id);
     }
 
+    /** Puts option n in the place of what is typed by now, which may be more than when the list was made. */
     accept(n) {
-      const { at: { from, to, closing, isClosed }, options } = this;
-      const one = options[n];
+      const { at: { from, closing }, options } = this;
+      const now = this.context();
+      const fits = (one) => one.shown.toLowerCase().includes(now.typed.trim().toLowerCase());
+      const one = now?.from !== from ? null
+        : now.typed === this.at.typed || fits(options[n]) ? options[n] : options.find(fits);
+      if (!one) { this.close(); return; }
+      const { to, isClosed } = now;
       const behind = from + one.put.length + (one.takes ? 0 : closing.length);
       this.asked++;
       this.close();

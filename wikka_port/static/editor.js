@@ -241,17 +241,26 @@
       } else if (target === this.form || target.id === "choose") {
         this.save(target, submitter);
       } else {
-        if (what === "discard") this.thrownAway(target.elements.namedItem("draft").value);
+        if (what === "discard") this.thrownAway(event);
         return;
       }
       event.preventDefault();
     }
 
-    /** Removes a discarded draft from this browser, too; if it is the form's draft, it must not come back. */
-    thrownAway(id) {
+    /** Removes a discarded draft from this browser, too.  If it is the form's draft, it must not come back: a text that is
+        on its way is answered first, as the wiki could otherwise keep it after it has removed the draft. */
+    thrownAway(event) {
+      const { target, submitter } = event;
+      const id = target.elements.namedItem("draft").value;
       if (id !== this.drafts.field("draft")) { wikkaEditor.copies.remove({ page: this.form.dataset.page, id }); return; }
       this.isLeaving = true;
-      this.drafts.over();
+      if (this.drafts.running && !this.isDiscarding) {
+        event.preventDefault();
+        this.isDiscarding = true;
+        this.drafts.hold().then(() => target.requestSubmit(submitter));
+      } else {
+        this.drafts.over();
+      }
     }
 
     /** Keeps the text in this browser until the wiki has answered that it is saved. */

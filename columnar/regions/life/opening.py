@@ -16,7 +16,7 @@ from columnar.regions.log.change_log import begin_log
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import views_of
 from columnar.regions.region import CLOCK_MARK, ClockHighWaterMark, Region, spaces_of
-from columnar.regions.spaces import drop_leftovers, options_of_spaces
+from columnar.regions.spaces import drop_leftovers, leftovers, options_of_spaces
 from columnar.regions.write.drafting import FUTURE
 from columnar.regions.write.guards import Guards, read_marks
 from columnar.regions.write.ingestion import INGESTING, undo_cut_off
@@ -61,9 +61,11 @@ def opened_again(
 
 def region_of(store: Store, info: RegionInfo, table: Table, committer: Committer, clock: Clock) -> Region:
     """Make the region of an open store, after removing leftovers from the store."""
+    log = begin_log(store, info.region_id)
+    if leftovers(store, table):  # their cells go without a record; the new epoch is behind every position
+        log.end_replays(log.written_to)
     drop_leftovers(store, table)
     undo_cut_off(store, views_of(table))
-    log = begin_log(store, info.region_id)
     reached_ms = _number(store, CLOCK_MARK)
     clock.observe(reached_ms)
     reached, guards = ClockHighWaterMark(store, clock, reached_ms), Guards(read_marks(store))

@@ -8,7 +8,8 @@ cursors (``log_cursors``) and the marks of time (``log_retention``).  Invariants
     I3. A record is removed only when every follower that promises delivery has passed it.  If the table has
         CHANGE_LOG, the record stays that long, too, unless the log has more than CHANGE_LOG_BYTES.
     I4. Followers see a record only after an fsync that covers it (``durable``).
-    I5. Records that no follower needs any more, and only a replay may read, are marked as kept (``log_counts``).
+    I5. Records that no follower needs any more, and only a replay or a change stream may read, are marked as kept
+        (``log_counts``).
 
 The last records are in memory, too, while the log has a follower (``log_tail``).
 
@@ -23,14 +24,17 @@ from typing import Final
 
 from columnar.regions.log.change_record import Appended, ChangeRecord, Sequence, pack, pack_key, unpack, unpack_key
 from columnar.regions.log.log_counts import LogCounts
+from columnar.regions.log.log_coverage import LogCoverage
 from columnar.regions.log.log_cursors import LogCursors
 from columnar.regions.log.log_retention import LOG_SPACE, META_SPACE, TRIMMED, LogRetention
 from columnar.regions.log.log_tail import LogTail, LogTails
+from columnar.regions.log.lost_changes import END, EPOCH, LostSpan, spans_in
 from columnar.storage.api import Batch, Store
 from columnar.storage.layout import END_OF_COLUMN
 
-EPOCH: Final = b"epoch"
+NONE_LEFT: Final = Sequence((1 << 64) - 1, (1 << 32) - 1, (1 << 64) - 1)  # above every change
 TRIM_RECORDS: Final = 10_000  # at most in one call
+_CELL_EPOCHS: Final = (1 << 22) - 1  # a cell has the low bits of the epoch above 40 bits of n; nothing compares them
 
 
 class ChangeLog:
@@ -39,13 +43,16 @@ class ChangeLog:
         self._store = store
         self.origin = origin
         self.epoch = epoch
+        self.cell_epoch = (epoch & _CELL_EPOCHS) << 40  # with n the sequence that cells have (``storage.layout``)
         self.last_n = 0
         self.durable_n = 0
         self.last_logged: Sequence | None = None  # of this opening
         self.retention = LogRetention(store)
+        self.coverage = LogCoverage(store)
         self.cursors = LogCursors(store)
         self.counts = LogCounts(store, pack_key(Sequence(origin, epoch, 0)))
         self._tail: LogTail | None = None  # while the log has a follower
+        self._lost: tuple[LostSpan, ...] | None = None  # None: not read yet
         self._trimmed_to = b""  # key: scans begin here, above the tombstones of trimmed records
 
     def next(self) -> Sequence:
@@ -66,6 +73,24 @@ class ChangeLog:
     def last_to_wait_for(self) -> Sequence:
         """A sequence at or above every record of the log; a reader at the end of the log has passed it."""
         return self.last_logged or Sequence(self.origin, self.epoch, 0)
+
+    @property
+    def lost_spans(self) -> tuple[LostSpan, ...]:
+        """The sequences that only a former timeline of the store gave.  Raises DamagedData."""
+        if self._lost is None:
+            self._lost = spans_in(self._store)
+        return self._lost
+
+    def is_lost(self, sequence: Sequence) -> bool:
+        """Return whether only a former timeline of the store gave the sequence (``lost_changes``)."""
+        return any(span.has(sequence) for span in self.lost_spans)
+
+    def note_end(self) -> None:
+        """Write the log's end to the store before it is copied, if no record tells the end."""
+        if self.written_to > self.last_to_wait_for:
+            batch = self._store.batch()
+            batch.put(META_SPACE, END, pack_key(self.written_to))
+            self._store.write_batch(batch)
 
     def note_durable(self, n: int) -> None:
         """Note that records of this opening up to ``n`` are durable."""
@@ -111,6 +136,12 @@ class ChangeLog:
             if key > last and unpack_key(key).origin == self.origin:
                 return
             yield unpack_key(key), unpack(data)
+
+    def first_from(self, sequence: Sequence) -> Sequence:
+        """Return the oldest logged change from ``sequence`` on, or NONE_LEFT."""
+        start = max(pack_key(sequence), self._trimmed_to)
+        found = next(iter(self._store.scan(LOG_SPACE, start, None)), None)
+        return NONE_LEFT if found is None else unpack_key(found[0])
 
     def record_at(self, sequence: Sequence) -> ChangeRecord | None:
         record = self._tail.find(sequence) if self._tail is not None else None
@@ -174,6 +205,14 @@ class ChangeLog:
             left -= len(data) if self.counts.is_counted(key) else 0
         return self._remove(doomed, mark, highest)
 
+    def end_replays(self, after: Sequence) -> None:
+        """Note that no reader can make the rows from the log alone, unless it has read up to ``after`` or further."""
+        batch = self._store.batch()
+        self.coverage.raise_to(batch, after)
+        if batch.size_bytes():
+            self._store.write_batch(batch)
+            self.retention.forget_marks()
+
     def _remove(self, doomed: list[tuple[bytes, int]], mark: bytes, highest: int) -> int:
         """Remove all records up to the last of ``doomed`` (keys and sizes).  Returns the number removed."""
         if not doomed:
@@ -183,6 +222,7 @@ class ChangeLog:
         batch.delete_range(LOG_SPACE, self._trimmed_to, end)
         batch.put(META_SPACE, mark, highest.to_bytes(8, "big"))
         batch.put(META_SPACE, TRIMMED, doomed[-1][0])
+        self.coverage.raise_to(batch, unpack_key(doomed[-1][0]))
         self._store.write_batch(batch)
         self._trimmed_to = end
         self.counts.remove_records(doomed)

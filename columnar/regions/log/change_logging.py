@@ -15,10 +15,11 @@ that is missing from the table has no cells.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final
 
-from columnar.errors import DamagedData, ImageTooBig, NotAllowed, abbreviate
+from columnar.errors import ColumnarError, DamagedData, ImageTooBig, NotAllowed, abbreviate
 from columnar.limits import IMAGE_BYTES, IMAGE_CELLS
 from columnar.model.mutation import Contribute, Put, RowMutation
 from columnar.regions.hooks import LogPolicy
@@ -31,6 +32,7 @@ from columnar.storage.api import Batch, Store
 
 STAMP: Final = b"stamp"  # in ``meta``: the highest stamp given ahead of the clock or trimmed from the log
 REMEMBERED_ROWS: Final = 4_096
+_log = logging.getLogger(__name__)
 OLD_AHEAD_MS: Final = 3_600_000  # the region's own timestamps run ahead of the clock as far as its stamps
 
 
@@ -152,6 +154,26 @@ class RowStamps:
         self._recent[row] = stamp
         return stamp
 
+    def give_step(self, batch: Batch, rows: list[bytes], now_ms: int) -> int:
+        """Return the one stamp of the next records of all ``rows``, which are changed as one step (I1).
+
+        A restore to a moment takes records by their stamps, and so takes all of the step or nothing.
+        """
+        if self._floor < 0:
+            self._find_floor(now_ms)
+        stamp = now_ms
+        for row in rows:
+            stamp = max(stamp, self._recent.get(row, self._floor) + 1)
+        if stamp > now_ms:
+            if stamp > self._highest:
+                self._highest = stamp
+            batch.put(META_SPACE, STAMP, self._highest.to_bytes(8, "big"))
+        for row in rows:
+            if len(self._recent) >= REMEMBERED_ROWS:
+                self._forget(now_ms)
+            self._recent[row] = stamp
+        return stamp
+
     def mark(self, now_ms: int) -> int:
         """Return a time at or above every stamp given so far."""
         if self._floor < 0:
@@ -192,18 +214,50 @@ class ChangeLogging:
     def __init__(self, log: ChangeLog, stamps: RowStamps) -> None:
         self.log = log
         self.stamps = stamps
+        self.row_policy: LogPolicy | None = None  # of every change; None: a change logs its sends alone
+        self._reported_n = 0  # followers know of the records of this opening up to this number
+
+    def follow_policy(self, policy: LogPolicy | None) -> None:
+        is_for_sends = policy is not None and policy.sends and not policy.families
+        self.row_policy = None if is_for_sends else policy
+
+    def has_news(self) -> bool:
+        """Tell whether followers are to be woken after an fsync: the outbox alone is woken for its own records."""
+        if self.row_policy is not None:
+            return True
+        last = self.log.last_logged
+        return last is not None and last.n > self._reported_n
+
+    def note_reported(self, n: int) -> None:
+        """Note that followers were woken for the records of this opening up to ``n``, which are durable."""
+        self._reported_n = n
 
     def record(
-        self, batch: Batch, draft: RowDraft, sequence: Sequence, stamp: int, policy: LogPolicy, hops: int
+        self,
+        batch: Batch,
+        draft: RowDraft,
+        sequence: Sequence,
+        stamp: int,
+        policy: LogPolicy,
+        mutation: RowMutation,
+        more_follows: bool = False,
     ) -> Appended | None:
-        """Add the record of a draft whose cells are emitted.  Returns None if none of its families is logged."""
+        """Add the record of a draft whose cells are emitted.
+
+        Returns None if none of its families is logged, and the mutation sends nothing.
+        ``more_follows`` says that the next record is of the same atomic step.
+        """
         entries = tuple(entry for entry in draft.entries if entry.family in policy.families)
+        hops, sends = min(mutation.hops, MOST_HOPS), mutation.sends
         if not entries:
-            return None
+            if not sends:
+                return None
+            record = ChangeRecord(draft.row, stamp, (), (), None, stamp, hops, sends=sends, more_follows=more_follows)
+            return self.log.append(batch, sequence, record)
         timestamp = max(entry.timestamp for entry in entries)
-        before, hops = draft.before(policy.before), min(hops, MOST_HOPS)
+        before = draft.before(policy.before)
         if not policy.images:
-            record = ChangeRecord(draft.row, timestamp, entries, before, None, stamp, hops)
+            record = ChangeRecord(draft.row, timestamp, entries, before, None, stamp, hops, sends=sends)
         else:
             cells, after = take_images(draft, policy, before)
             record = ChangeRecord(
@@ -215,10 +269,11 @@ class ChangeLogging:
                 stamp,
                 hops,
                 after=after,
+                sends=sends,
                 images=policy.images,
                 touched=len(before),
             )
-        return self.log.append(batch, sequence, record)
+        return self.log.append(batch, sequence, record.but(more_follows=True) if more_follows else record)
 
     def add_records(self, batch: Batch, records: Iterable[ChangeRecord], now_ms: int) -> list[Step]:
         """Add records that stand for no mutation.  A record without a stamp gets the stamp of a change made now.
@@ -241,6 +296,32 @@ class ChangeLogging:
         logged = [step.logged for step in steps if step.logged is not None]
         if logged:
             self.log.written(logged)
+
+    def note_coverage(self, start: bytes, now_ms: int, keep_s: int | None) -> None:
+        """Note whether every change of the region, whose first row is ``start``, is logged from now on.
+
+        ``keep_s`` is how long changes are kept for readers; None: not every change is logged.
+        """
+        coverage, retention = self.log.coverage, self.log.retention
+        try:
+            if keep_s is not None:
+                if not coverage.segments():  # an empty log can be read from this moment on
+                    retention.vouch(self.log.written_to, now_ms, keep_s)
+                coverage.begin_coverage(start, retention.earliest_whole_place() or self.log.written_to)
+            elif coverage.end_coverage():
+                retention.forget_marks()  # a log that begins again cannot be replayed from an earlier time
+        except (
+            ColumnarError
+        ) as error:  # the store is for reading only, or broken: it is opened again, and notes it then
+            _log.warning("the coverage of a change log is not noted now: %s", error.text)
+
+    def note_end(self) -> None:
+        """Note the end of the log before a copy of the store, in which it is the end of what readers may have read."""
+        try:
+            if self.log.coverage.segments():
+                self.log.note_end()
+        except ColumnarError as error:  # a copy of what the disk refuses to change is better than none
+            _log.warning("the end of a change log is not noted in a copy: %s", error.text)
 
     def trim(self, below: Sequence, now_ms: int) -> int:
         """Remove a bounded number of records below ``below``.  Returns the number removed."""

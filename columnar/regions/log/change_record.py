@@ -1,16 +1,18 @@
 r"""(pure) One record of a region's change log: what a row mutation changed, and its key.
 
     key     := origin:u64 epoch:u32 n:u64                                    big-endian
-    record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends [images]
+    record  := version:u8(2) flags:u8 timestamp:u64 stamp:u64 hops:u8 row [only-for] entries before after sends
+               [headers] [images]
     row     := length:u16 bytes
     flags   := 1 made for one trigger only (a backfill): the trigger's name follows the row as ``only-for``, u16-length
     bytes
-               | 2 more records of the same atomic step follow | 4 ``images`` follow the sends
+               | 2 more records of the same atomic step follow | 4 ``images`` are there | 8 ``headers`` are there
     entries, before, after := count:u32 entry*
     entry   := kind:u8 timestamp:u64 family:u8-length bytes  qualifier:u32-length bytes  value:u32-length bytes
     sends   := count:u32 send*
     send    := target:u16-length bytes  key:u16-length bytes  name:u16-length bytes  group:u16-length bytes
                delay_ms:u64 priority:u8 body:u32-length bytes
+    headers := (count:u16 (key:u16-length bytes  value:u16-length bytes)*)*      one list for each send
     images  := touched:u32 count:u16 covered*
     covered := family:u8-length bytes  whole:u8  count:u32 (qualifier:u32-length bytes)*     ascending; whole: count 0
 
@@ -24,7 +26,9 @@ ordered by it.
 ``kind`` of an entry: 1 put, 2 delete of a column at or below the timestamp, 3 delete of a whole
 family, 4 delete of exactly the version of a column at the timestamp.  Increments and appends are
 recorded as the put they amount to.  ``hops`` counts the changes that led to this one through flows; it is 0 for a
-client's change.  So far ``sends`` is always written empty, and flag 2 is never set.
+client's change.  Flag 2 joins the records of a mutation of several rows (``regions.write.group_writes``), which have
+the same stamp.  ``sends`` are messages for the region's outbox (``model.send``); a record that has them may be without
+entries, where nobody follows the row.
 
 ``before`` begins with the previous cells of the touched columns, for the families whose previous cells a follower
 requested; ``touched`` is their number.  If the record has no images, ``before`` has no other cells.  Images are the
@@ -49,6 +53,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from columnar.errors import DamagedData
+from columnar.model.send import Send
 
 _KEY: Final = Struct(">QIQ")
 KEY_BYTES: Final = _KEY.size
@@ -66,6 +71,7 @@ _OLD_VERSION: Final = 1
 _FOR_ONE: Final = 1
 _MORE_FOLLOWS: Final = 2
 _IMAGES: Final = 4
+_HEADERS: Final = 8
 _COVERED: Final = Struct(">BI")
 
 Images = Mapping[bytes, frozenset[bytes] | None]  # family -> qualifiers of columns; None: all its columns
@@ -84,12 +90,47 @@ class Sequence(NamedTuple):
         return f"{self.origin}-{self.epoch}-{self.n}"
 
 
+class SequenceRange(NamedTuple):
+    """The changes of one origin from ``first`` to ``last``, both included."""
+
+    first: Sequence
+    last: Sequence
+
+    @property
+    def token(self) -> str:
+        """Return the token of the changes: that of the only one, or ``origin-epoch-n-epoch-n``."""
+        first, last = self
+        return first.token if first == last else f"{first.token}-{last.epoch}-{last.n}"
+
+
+def up_to(sequence: Sequence) -> SequenceRange:
+    """Return all changes of the origin up to this one."""
+    return SequenceRange(Sequence(sequence.origin, 0, 0), sequence)
+
+
 def parse_token(token: str) -> Sequence:
     """Return the sequence of a token.  Raises ValueError if ``token`` is not the token of a sequence."""
     origin, epoch, n = (int(part) for part in token.split("-"))
     if max(origin, n) >= 1 << 64 or epoch >= 1 << 32:  # no key of a log
         raise ValueError(f"'{token}' is no sequence")
     return Sequence(origin, epoch, n)
+
+
+def parse_tokens(tokens: str) -> list[SequenceRange]:
+    """Return the changes of tokens that are joined by commas: for each origin the range that has all of them.
+
+    Raises ValueError.
+    """
+    found: dict[int, SequenceRange] = {}
+    for token in tokens.split(","):
+        head, *tail = token.rsplit("-", 2) if token.count("-") == 4 else [token]
+        first = parse_token(head)
+        last = parse_token("-".join([str(first.origin), *tail])) if tail else first
+        if last < first:
+            raise ValueError(f"'{token}' ends before it begins")
+        known = found.get(first.origin, SequenceRange(first, last))
+        found[first.origin] = SequenceRange(min(known.first, first), max(known.last, last))
+    return list(found.values())
 
 
 class Kind(IntEnum):
@@ -114,18 +155,6 @@ class Entry(NamedTuple):
     qualifier: bytes
     timestamp: int
     value: bytes
-
-
-class Send(NamedTuple):
-    """A message that is sent if and only if its change is made."""
-
-    target: bytes
-    key: bytes
-    name: bytes
-    group: bytes
-    delay_ms: int
-    priority: int
-    body: bytes
 
 
 class ChangeRecord:
@@ -216,6 +245,9 @@ def pack(record: ChangeRecord) -> bytes:
         flags |= _MORE_FOLLOWS
     if record.images is not None:
         flags |= _IMAGES
+    has_headers = bool(record.sends) and any(bool(send.headers) for send in record.sends)
+    if has_headers:
+        flags |= _HEADERS
     parts = [_HEAD.pack(_VERSION, flags, record.timestamp, record.stamp, record.hops, len(record.row)), record.row]
     if record.only_for is not None:
         name = record.only_for.encode()
@@ -232,9 +264,18 @@ def pack(record: ChangeRecord) -> bytes:
         for short in (send.target, send.key, send.name, send.group):
             parts += [_SHORT.pack(len(short)), short]
         parts += [_SEND.pack(send.delay_ms, send.priority), _COUNT.pack(len(send.body)), send.body]
+    if has_headers:
+        _pack_headers(record.sends, parts)
     if record.images is not None:
         parts += [_COUNT.pack(record.touched), _known.packed(record.images)]
     return b"".join(parts)
+
+
+def _pack_headers(sends: tuple[Send, ...], parts: list[bytes]) -> None:
+    for send in sends:
+        parts.append(_SHORT.pack(len(send.headers)))
+        for key, value in send.headers:
+            parts += [_SHORT.pack(len(key)), key, _SHORT.pack(len(value)), value]
 
 
 def _pack_entries(entries: tuple[Entry, ...], parts: list[bytes]) -> None:
@@ -309,6 +350,8 @@ def _unpacked(data: bytes) -> ChangeRecord:
         return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops)
     after, at = _entries(data, at)
     sends, at = _sends(data, at)
+    if flags & _HEADERS:
+        sends, at = _with_headers(data, at, sends)
     more = bool(flags & _MORE_FOLLOWS)
     if not flags & _IMAGES:
         return ChangeRecord(row, timestamp, entries, before, only_for, stamp, hops, after, sends, more)
@@ -373,6 +416,20 @@ def _sends(data: bytes, at: int) -> tuple[tuple[Send, ...], int]:
         at += _SEND.size + 4
         found.append(Send(target, key, name, group, delay_ms, priority, data[at : at + length]))
         at += length
+    return tuple(found), at
+
+
+def _with_headers(data: bytes, at: int, sends: tuple[Send, ...]) -> tuple[tuple[Send, ...], int]:
+    found = []
+    for send in sends:
+        (count,) = _SHORT.unpack_from(data, at)
+        at += 2
+        headers = []
+        for _ in range(count):
+            key, at = _short(data, at)
+            value, at = _short(data, at)
+            headers.append((key, value))
+        found.append(send._replace(headers=tuple(headers)))
     return tuple(found), at
 
 

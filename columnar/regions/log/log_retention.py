@@ -74,7 +74,9 @@ class LogRetention:
     def note(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
         """Mark that everything up to ``written_to`` is written at ``now_ms``, unless the last mark is recent."""
         marks = self._known()
-        if marks and (marks[-1][1] >= written_to or now_ms - marks[-1][0] < keep_s * 1000 // MARKS):
+        # The second mark comes with the first records, because the first one may be from before them (``vouch``).
+        is_recent = len(marks) > 1 and now_ms - marks[-1][0] < keep_s * 1000 // MARKS
+        if marks and (marks[-1][1] >= written_to or is_recent):
             return
         batch = self._store.batch()
         batch.put(META_SPACE, *mark(now_ms, written_to))
@@ -109,6 +111,11 @@ class LogRetention:
             del marks[: len(old) - 1]
         return old[-1][1]
 
+    def trimmed_to(self) -> Sequence | None:
+        """Return the last record that was removed, or None if none was, by this version."""
+        trimmed = self._store.get(META_SPACE, TRIMMED)
+        return None if trimmed is None else unpack_key(trimmed)
+
     # --- whole since a time -------------------------------------------------------------------------
 
     def before(self, time_ms: int) -> Sequence | None:
@@ -122,6 +129,10 @@ class LogRetention:
     def earliest_whole_time(self) -> int | None:
         """Return the earliest time for which ``before`` finds a sequence, or None."""
         return next((ms for ms, at in self._known() if self._is_whole(at)), None)
+
+    def earliest_whole_place(self) -> Sequence | None:
+        """Return the sequence that ``before`` finds for the earliest time, or None."""
+        return next((at for _, at in self._known() if self._is_whole(at)), None)
 
     def vouch(self, written_to: Sequence, now_ms: int, keep_s: int) -> None:
         """Mark an empty log as whole from now on, whatever it contained before; ``written_to``: the log's end."""

@@ -100,7 +100,7 @@ class WideRow:
         """
         families = [_family(region, row, family, names) for family, names in spec.projection.families]
         made = WideRow(region, row, spec, families, all_versions=all_versions)
-        region.wide_reads.add(made)
+        region.on_leave.add(made.end)  # its iterators keep the store open
         region.count_read()
         return made
 
@@ -149,4 +149,4 @@ class WideRow:
         """End the reading and release the store."""
         self._has_ended = True
         self._families.clear()
-        self._region.wide_reads.discard(self)
+        self._region.on_leave.discard(self.end)

@@ -28,6 +28,7 @@ from columnar.errors import NotServingRegion, OutcomeUnknown, RegionTooBusy
 from columnar.limits import MIB, STEP_CELLS
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import RegionChange, RegionLoad
+from columnar.model.row_groups import RowGroups
 from columnar.regions.life.region_state import State
 from columnar.regions.life.retry import retry_until_ready
 from columnar.regions.read.family_view import FamilyView
@@ -212,7 +213,7 @@ class ChangingRegions:
         return tuple(
             RegionLoad(region.info, region.store.files.size_bytes(), region.table.max_filesize or self._region_bytes)
             for region in self._server.all_open()
-            if not region.table.is_system and self._server.hosting.state_of(region) is State.OPEN
+            if region.table.may_split and self._server.hosting.state_of(region) is State.OPEN
         )
 
     def _served(self, table: str) -> ServedTable:
@@ -239,25 +240,27 @@ class Weight(NamedTuple):
 async def middle_row(region: Region) -> bytes | None:
     """Return the first row of the second half of a region: it divides the region's bytes about evenly.
 
-    Returns None if the region has fewer than two rows.  A small region is read completely, in steps.  A large region is
-    not read: the engine knows the first key, the last key and the size of each of its files, and a few seeks between
-    the two keys find rows that exist.
+    In a table with ROW_GROUP the row is the first of a group.  Returns None if the region has fewer than two rows, or
+    groups.  A small region is read completely, in steps.  A large region is not read: the engine knows the first key,
+    the last key and the size of each of its files, and a few seeks between the two keys find rows that exist.
     """
     weights: list[Weight] = []
+    groups = region.table.row_groups
     if region.store.files.size_bytes() > WALKED_BYTES:
         weights = _from_files(region)
-    found = middle_of(weights, region.info)
+    found = middle_of(weights, region.info, groups)
     if found is None:
-        found = middle_of(await _walked(region), region.info)
-    return found
+        found = middle_of(await _walked(region), region.info, groups)
+    return found if found is not None or groups is None else _second_group(region, groups)
 
 
-def middle_of(weights: list[Weight], info: RegionInfo) -> bytes | None:
+def middle_of(weights: list[Weight], info: RegionInfo, groups: RowGroups | None = None) -> bytes | None:
     """Return the weight's row that divides the bytes most evenly, never the region's first row; None if none does."""
     by_row: dict[bytes, int] = {}
     for row, size in weights:
         if info.contains_row(row):
-            by_row[row] = by_row.get(row, 0) + size
+            begins = row if groups is None else groups.group_of(row)
+            by_row[begins] = by_row.get(begins, 0) + size
     rows = sorted(by_row)
     total, before, best = sum(by_row.values()), 0, None
     for earlier, row in pairwise(rows):
@@ -266,6 +269,14 @@ def middle_of(weights: list[Weight], info: RegionInfo) -> bytes | None:
         if row > info.start and (best is None or distance < best[0]):
             best = (distance, row)
     return best[1] if best is not None else None
+
+
+def _second_group(region: Region, groups: RowGroups) -> bytes | None:
+    """Return the second group of a region whose first group is so large that no other was found; None without one."""
+    first = min(_rows_at(region, range_start(region.info.start)), default=None)
+    end = groups.end_of(groups.group_of(first)) if first is not None else b""
+    rows = [row for row in _rows_at(region, range_start(end)) if region.info.contains_row(row)] if end else []
+    return groups.group_of(min(rows)) if rows else None
 
 
 async def _walked(region: Region) -> list[Weight]:

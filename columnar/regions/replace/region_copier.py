@@ -241,6 +241,7 @@ async def copy_region(server: RegionServer, info: RegionInfo, path: str) -> None
 
 async def copy_open_region(region: Region, path: str) -> None:
     """Copy an open region's store.  Waits for pending fsyncs, so no write in the copy can be lost by a crash now."""
+    region.logging.note_end()
     await region.work.run_aside(region.store.files.flush)
     waiting = region.syncs.sync_async_writes() or region.syncs.barrier_any()
     if waiting is not None:

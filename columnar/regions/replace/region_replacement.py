@@ -21,6 +21,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from functools import partial
+from itertools import chain
 from time import monotonic
 from typing import Final
 
@@ -30,10 +31,10 @@ from columnar.model.region_messages import RegionChange
 from columnar.model.schema import Table
 from columnar.regions.life.region_state import Event, State
 from columnar.regions.life.retry import retry_until_ready
-from columnar.regions.log import change_record, log_retention
-from columnar.regions.log.change_log import EPOCH
+from columnar.regions.log import change_record, log_coverage, log_retention
 from columnar.regions.log.log_cursors import CURSOR
 from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.lost_changes import EPOCH, LOST, pack_spans
 from columnar.regions.region import Region
 from columnar.regions.replace.region_copier import RegionCopier
 from columnar.regions.server import RegionServer
@@ -228,6 +229,8 @@ class Merging(Replacement):
     ``meta`` and the change logs of both regions are combined as follows:
 
         log        records of both; sequences carry the origin in which they were given, so none clash
+        covered    the segments of both, or none if one of the logs lacks changes
+        lost       the spans of both
         cursor/    everything up to the new region's first sequence is read; undelivered changes of either stay open
         future, stamp    the higher of both
         time/      the marks that hold for both logs (``log_retention.merged``), and a mark of the merge
@@ -273,6 +276,17 @@ class Merging(Replacement):
                 batch.put(META_SPACE, *log_retention.mark(at_ms, place))
             first = places[0][1] if places else read_to
             batch.put(META_SPACE, log_retention.TRIMMED, change_record.pack_key(first))
+        covered = [
+            log_coverage.clipped(region.log.coverage.segments(), region.info.start, region.info.end)
+            for region in sorted(self.regions, key=lambda region: region.info.start)
+        ]
+        if all(covered):
+            batch.put(META_SPACE, log_coverage.COVERED, log_coverage.pack_segments(chain(*covered)))
+        else:
+            batch.delete(META_SPACE, log_coverage.COVERED)
+        lost = [span for region in self.regions for span in region.log.lost_spans]
+        if lost:
+            batch.put(META_SPACE, LOST, pack_spans(lost))
         store.write_batch(batch)
 
 

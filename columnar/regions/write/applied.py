@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from columnar.model.mutation import Contribute, Durability, RowPuts, RowWrite
-from columnar.regions.log.change_record import Appended, Sequence
+from columnar.regions.log.change_record import Appended, Sequence, up_to
 
 Results = tuple[tuple[bytes, bytes, int], ...]  # column, new value, timestamp of increments and appends
 Counted = tuple[bytes, int, bytes | None]  # a hot cell, its overwrites since the last removal, the removal's end
@@ -46,7 +46,7 @@ class Step:
 class Applied:
     """The outcome of a mutation; constant."""
 
-    __slots__ = ("durable", "failed_condition", "results", "sequence", "timestamp")
+    __slots__ = ("durable", "earlier", "failed_condition", "results", "sequence", "timestamp")
 
     def __init__(
         self,
@@ -55,12 +55,44 @@ class Applied:
         results: Results,
         failed_condition: int | None,
         durable: Any,
+        earlier: tuple[Sequence, ...] = (),
     ) -> None:
         self.sequence = sequence
         self.timestamp = timestamp
         self.results = results
         self.failed_condition = failed_condition
         self.durable = durable  # a shared future, never cancel it: the answer waits for it, if it is not None
+        self.earlier = earlier  # of a call that wrote into several regions: the last change of each other one
+
+    def token(self, *, is_one_row: bool) -> str:
+        """Return the call's token: its only change, or in each region that it wrote into all changes up to its last.
+
+        The last change of a region would not do for several rows: followers may have it before earlier ones.
+        """
+        if is_one_row:
+            return self.sequence.token
+        return ",".join([up_to(sequence).token for sequence in (*self.earlier, self.sequence)])
+
+
+def last_applied(applied: list[Applied]) -> Applied | None:
+    """Return the outcome of a call that wrote batch after batch: the last one, with the last change of each region."""
+    if len(applied) < 2:
+        return applied[0] if applied else None
+    last = applied[-1]
+    changes = {change.origin: change for one in applied for change in (*one.earlier, one.sequence)}
+    earlier = tuple([change for origin, change in changes.items() if origin != last.sequence.origin])
+    return Applied(last.sequence, last.timestamp, last.results, last.failed_condition, last.durable, earlier)
+
+
+class GroupApplied:
+    """The outcome of a mutation of several rows; constant."""
+
+    __slots__ = ("applied", "failed_row", "steps")
+
+    def __init__(self, applied: Applied, steps: list[Step | None], failed_row: int | None) -> None:
+        self.applied = applied  # of the last change
+        self.steps = steps  # of each row, in order; None for a row without operations; empty if a condition failed
+        self.failed_row = failed_row  # number of the row whose condition ``applied.failed_condition`` failed
 
 
 def touches_synced(mutation: RowWrite, unsynced: frozenset[bytes]) -> bool:

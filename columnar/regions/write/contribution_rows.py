@@ -61,7 +61,7 @@ class Choice:
 
     def takes(self, mutation: RowWrite) -> bool:
         """Tell whether this module can handle the row.  Raises NoSuchColumnFamily or NotAllowed."""
-        if not isinstance(mutation, RowMutation) or mutation.conditions:
+        if not isinstance(mutation, RowMutation) or mutation.conditions or mutation.sends:
             return False
         for operation in mutation.operations:
             if type(operation) is not Contribute:

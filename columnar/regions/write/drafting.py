@@ -20,6 +20,7 @@ from columnar.model.mutation import Put, RowMutation, RowPuts, RowWrite
 from columnar.model.schema import Table
 from columnar.regions.hooks import LogPolicy
 from columnar.regions.log.change_logging import ChangeLogging, check_lasting, read_images
+from columnar.regions.log.change_record import Appended, Sequence
 from columnar.regions.log.log_retention import META_SPACE
 from columnar.regions.read.family_view import FamilyView, Views, visible_value
 from columnar.regions.write import contribution_rows
@@ -33,7 +34,7 @@ from columnar.storage.api import Batch, Store
 from columnar.storage.layout import MARKER, cell_head, escape, pack_cell, row_prefix, timestamp_of
 
 FUTURE: Final = b"future"  # in ``meta``: the highest timestamp written ahead of the clock (I1)
-_EPOCH_SHIFT: Final = 40
+SENDS_ALONE: Final = LogPolicy(frozenset(), frozenset(), sends=True)  # of a change with sends that nobody follows
 _NO_FAMILIES: Final[frozenset[bytes]] = frozenset()
 
 
@@ -73,7 +74,7 @@ def read_present(store: Store, views: Views, mutations: list[RowWrite]) -> Prese
 
 
 def _present_places(views: Views, mutation: RowWrite, keys: dict[str, list[bytes]]) -> PresentPlaces | None:
-    if not isinstance(mutation, RowMutation) or mutation.conditions:
+    if not isinstance(mutation, RowMutation) or mutation.conditions or mutation.sends:
         return None
     prefix = row_prefix(mutation.row)
     found: list[tuple[FamilyView, bytes]] = []
@@ -151,6 +152,8 @@ class UnreadPuts:
 
     def can_put(self, mutation: RowMutation) -> bool:
         views = self._views
+        if mutation.sends:
+            return False
         for operation in mutation.operations:  # no all() over a generator, as in ``wants_sync``
             if type(operation) is not Put or operation.timestamp is not None:
                 return False
@@ -224,26 +227,42 @@ class Drafting:
         log = self._logging.log
         if not mutation.conditions and not self._must_read(now_ms, policy) and self._unread.can_put(mutation):
             sequence = log.next()
-            self._unread.put_row(batch, mutation, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            self._unread.put_row(batch, mutation, now_ms, log.cell_epoch | sequence.n)
             return Step(sequence, now_ms, (), None)
         clock_ms = now_ms
-        if policy is not None:
+        if policy is None and mutation.sends:
+            policy = SENDS_ALONE
+        elif policy is not None:
             now_ms = self._logging.stamps.give(batch, mutation.row, now_ms)
         sequence = log.next()
-        draft = RowDraft(
+        draft = self.begin_draft(mutation.row, sequence, now_ms, clock_ms, policy)
+        failed = draft.check(mutation.conditions)
+        if failed is not None:
+            return Step(sequence, now_ms, (), failed)
+        self.apply_operations(batch, draft, mutation, policy)
+        logged = None
+        if policy is not None:
+            logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation)
+        return self.end_draft(batch, draft, sequence, now_ms, clock_ms, logged)
+
+    def begin_draft(
+        self, row: bytes, sequence: Sequence, now_ms: int, clock_ms: int, policy: LogPolicy | None
+    ) -> RowDraft:
+        """Return the draft of a row; ``now_ms`` is its stamp if its changes are logged."""
+        return RowDraft(
             self._store,
             self._views,
-            mutation.row,
+            row,
             now_ms=now_ms,
-            sequence=(sequence.epoch << _EPOCH_SHIFT) | sequence.n,
+            sequence=self._logging.log.cell_epoch | sequence.n,
             markers=self._markers,
             logged=policy is not None,
             all_older=clock_ms > self.future_ms and not self._markers,
             known=policy.before if policy is not None else _NO_FAMILIES,
         )
-        failed = draft.check(mutation.conditions)
-        if failed is not None:
-            return Step(sequence, now_ms, (), failed)
+
+    def apply_operations(self, batch: Batch, draft: RowDraft, mutation: RowMutation, policy: LogPolicy | None) -> None:
+        """Apply the operations to the draft, and add the row's next state to ``batch``."""
         if policy is not None and policy.lasting:
             check_lasting(draft, mutation, policy)
         if policy is not None and policy.images:
@@ -253,19 +272,25 @@ class Drafting:
         for operation in mutation.operations:
             draft.apply(operation)
         draft.emit(batch)
+
+    def end_draft(
+        self, batch: Batch, draft: RowDraft, sequence: Sequence, now_ms: int, clock_ms: int, logged: Appended | None
+    ) -> Step:
+        """Return the step of a draft whose cells and record are in ``batch``."""
         counted: list[Counted] | None = None
         for column in draft.columns.by_name.values():
             if column.pushed:
                 if counted is None:
                     counted = []
                 counted.append(self._hot.trim(batch, column, clock_ms))  # stamps run ahead of what readers see
-        logged = None
-        if policy is not None:
-            logged = self._logging.record(batch, draft, sequence, now_ms, policy, mutation.hops)
         guarded = self._guards.cover(batch, draft.guarded, now_ms) if draft.guarded else None
         return Step(sequence, draft.timestamp, draft.results, None, logged, draft.highest, counted, guarded)
 
-    def rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
+    @property
+    def logging(self) -> ChangeLogging:
+        return self._logging
+
+    def draft_rows(self, batch: Batch, mutations: list[RowWrite], now_ms: int, policy: LogPolicy | None) -> list[Step]:
         """Add the next states of different rows, without conditions, with the same outcome as ``draft_row``."""
         if policy is None and contribution_rows.begins(mutations) and not self._must_read(now_ms, None):
             return self._contributed(batch, mutations, now_ms)
@@ -280,7 +305,7 @@ class Drafting:
                 steps.append(self._one(batch, mutation, now_ms, policy))
                 continue
             sequence = self._logging.log.next()
-            number = (sequence.epoch << _EPOCH_SHIFT) | sequence.n
+            number = self._logging.log.cell_epoch | sequence.n
             older: list[ColumnDraft] = []
             highest = put_present(batch, mutation, places, present.values, now_ms, number, self._store, older)
             counted = [self._hot.trim(batch, column, now_ms) for column in older] if older else None
@@ -291,7 +316,7 @@ class Drafting:
         puts = self._logged_puts
         if puts is None or puts.policy is not policy:
             puts = self._logged_puts = LoggedPuts(self._views, policy, self._markers)
-        mine = puts.rows(mutations)
+        mine = puts.plain_puts(mutations)
         values = puts.read_images(self._store, mine)
         steps: list[Step] = []
         for mutation, known in zip(mutations, mine, strict=True):
@@ -300,7 +325,7 @@ class Drafting:
                 continue
             stamp = self._logging.stamps.give(batch, mutation.row, now_ms)
             sequence = self._logging.log.next()
-            record = puts.put_row(batch, known, values, stamp, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            record = puts.put_row(batch, known, values, stamp, self._logging.log.cell_epoch | sequence.n)
             logged = self._logging.log.append(batch, sequence, record)
             steps.append(Step(sequence, stamp, (), None, logged, stamp))
         return steps
@@ -316,7 +341,7 @@ class Drafting:
                 steps.append(self._one(batch, mutation, now_ms, None))
                 continue
             sequence = self._logging.log.next()
-            row.emit(batch, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+            row.emit(batch, self._logging.log.cell_epoch | sequence.n)
             guarded = self._guards.cover(batch, row.guarded, now_ms) if row.guarded else None
             steps.append(Step(sequence, now_ms, (), None, None, now_ms, None, guarded))
         return steps
@@ -339,7 +364,7 @@ class Drafting:
         if places is None:
             return self.draft_row(batch, mutation.spelled_out(), now_ms, policy)
         sequence = self._logging.log.next()
-        put_row(batch, mutation, places, now_ms, (sequence.epoch << _EPOCH_SHIFT) | sequence.n)
+        put_row(batch, mutation, places, now_ms, self._logging.log.cell_epoch | sequence.n)
         return Step(sequence, now_ms, (), None)
 
     def _must_read(self, now_ms: int, policy: LogPolicy | None) -> bool:

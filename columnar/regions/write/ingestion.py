@@ -90,7 +90,7 @@ class IngestionMark:
 def obstacles_of(region: Region) -> list[str]:
     """Return the reasons why rows cannot be ingested as files; they can be written in the ordinary way."""
     found = []
-    if region.log_policy is not None:
+    if region.logging.row_policy is not None:
         found.append("its changes are logged for triggers or CHANGE_LOG, and sorted files leave no change records")
     if region.table.delete_markers_ms is not None:
         found.append("it keeps delete markers, against which each put must be compared")
@@ -116,9 +116,7 @@ async def _ingest(region: Region, incoming: IncomingRows) -> bool:
     coming = region.ingestion.announce(incoming.first, incoming.last)
     await region.note(INGESTING, mark, incoming.highest_timestamp)
     came = await retry_until_ready(partial(_take_in, region, incoming, coming))
-    if came:
-        region.count_ingested(incoming.rows)
-    await region.note(INGESTING, None, 0)
+    await region.note(INGESTING, None, 0, incoming.rows if came else 0)
     region.ingestion.remove()  # not reached if one of these waits fails: the mark may be stored then (I2)
     return came
 

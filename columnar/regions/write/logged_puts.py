@@ -52,14 +52,14 @@ class LoggedPuts:
                     self._wanted.append(_Place(family, qualifier, view))
                     self._columns.add((family, qualifier))
 
-    def rows(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
+    def plain_puts(self, mutations: list[RowWrite]) -> list[RowMutation | None]:
         """Return each row that can be handled here, with None for each other row.  Raises NoSuchColumnFamily."""
         if not self._accepts_any:
             return [None] * len(mutations)
         return [self._accept(mutation) for mutation in mutations]
 
     def _accept(self, mutation: RowWrite) -> RowMutation | None:
-        if not isinstance(mutation, RowMutation) or mutation.conditions:
+        if not isinstance(mutation, RowMutation) or mutation.conditions or mutation.sends:
             return None
         families, seen = self.policy.families, set[Column]()
         for operation in mutation.operations:

@@ -124,6 +124,16 @@ class SyncGroups:
         """Return the fsync that a reply about a range of rows must wait for, or None."""
         return self._groups[-1].acknowledged if self._groups else None
 
+    def barrier_between(self, start: bytes, stop: bytes) -> asyncio.Future[None] | None:
+        """Return the fsync that a reply about the rows ``start <= row < stop`` must wait for, or None.
+
+        An empty ``stop`` is the table's end.  O(rows that wait for an fsync).
+        """
+        for group in reversed(self._groups):
+            if group.whole or any(start <= row and (not stop or row < stop) for row in group.rows):
+                return group.acknowledged
+        return None
+
     @property
     def is_quiet(self) -> bool:
         """Whether no write waits for its fsync: the region may be closed."""

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from columnar.backup.store_backup import BackupFolder
+from columnar.backup.folder_store import FolderStore
+from columnar.backup.repository import Repository
+from columnar.backup.store_backup import restore_store
 from columnar.backup.table_export import CellDigest, part_cells, read_manifest
 from columnar.errors import CallerError, ColumnarError
 from columnar.master import snapshot_manifest
@@ -96,7 +98,7 @@ class Copies:
     def _backups(self, files: Files) -> Iterator[tuple[bytes, Rows]]:
         """Yield for each backup the rows of the source in the store that is restored from it."""
         try:
-            names = BackupFolder.opened(str(self._written(files))).names()
+            names = self._repository(files).names()
         except CallerError:
             return  # the folder itself was being made
         for name in names:
@@ -105,11 +107,14 @@ class Copies:
             yield BACKUP + name.encode(), self._once(needed, lambda name=name: self._backup(files, name))
 
     def _backup(self, files: Files, name: str) -> Rows:
-        source, target = BackupFolder.opened(str(self._written(files))), self._folder / "restored"
+        source, target = self._repository(files), self._folder / "restored"
         shutil.rmtree(target, ignore_errors=True)
-        source.restore(source.read(name), str(target), lambda _: None)
+        restore_store(source, source.read_backup(name), str(target), lambda _: None)
         held = {str(path.relative_to(target)): path.read_bytes() for path in target.rglob("*") if path.is_file()}
         return self._read_store(held)
+
+    def _repository(self, files: Files) -> Repository:
+        return Repository.opened(FolderStore(str(self._written(files))), None)
 
     def _written(self, files: Files) -> Path:
         folder = self._folder / "copy"

@@ -1,13 +1,15 @@
 """GlusterFS on loopback: a volume of three copies, mounted several times.
 
 GlusterFS refuses ``localhost``, so the volume is under a name that ``/etc/hosts`` gives to another loopback address,
-with a line that is removed afterwards.  Its daemon keeps its settings at one place, so a second one at the same time
-is refused by its port.
+with a line that is removed afterwards.  Its daemon has one port, so a test waits for the end of another one's
+(``LOCK``).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ ADDRESS: Final = "127.0.0.21"
 VOLUME: Final = "columnar"
 PORT: Final = 24007
 HOSTS: Final = Path("/etc/hosts")
+LOCK: Final = Path(tempfile.gettempdir()) / "columnar-gluster.lock"
 CACHES: Final = (
     "quick-read", "io-cache", "read-ahead", "readdir-ahead", "stat-prefetch", "open-behind", "write-behind", "nl-cache",
 )  # fmt: skip
@@ -46,6 +49,8 @@ def gluster(folder: Path, *, is_strict: bool = True, mounts: int = 2) -> Iterato
         (folder / name).mkdir()
     daemons: dict[str, Daemon] = {}
     with ExitStack() as stack:
+        lock = stack.enter_context(LOCK.open("w"))
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed, last of all
         stack.enter_context(_named_host())
         stack.callback(_end_bricks, folder)
         stack.callback(lambda: end_all(list(daemons.values())))

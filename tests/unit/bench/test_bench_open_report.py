@@ -7,8 +7,8 @@ from collections import Counter
 from benchmarks.open_loop import OpenOutcome, rate_of, summed_open
 from benchmarks.open_report import OpenLine, open_json, open_remarks_of, open_side_of, p999_ratio
 from columnar.bench.generator import Outcome
-from columnar.bench.measuring import zigzag_rounds
 from columnar.bench.workloads import STANDARD
+from gauge.rounds import zigzag_rounds
 
 NAMES = ("a:1", "b:2")
 

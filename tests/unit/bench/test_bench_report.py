@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from columnar.bench.address import Endpoint, parse_endpoint
-from columnar.bench.figures import percentiles_us
 from columnar.bench.generator import Outcome
 from columnar.bench.measuring import Line, summed
 from columnar.bench.report import Footprint, Report, cpu_ratio_of, ratio_of, remarks_of, side_of, sides_of
 from columnar.bench.workloads import STANDARD
+from gauge.histogram import percentiles_us
 
 
 def outcome(units: int, cpu_s: float = 0.5) -> Outcome:

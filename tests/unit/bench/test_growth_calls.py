@@ -15,8 +15,8 @@ from benchmarks.growth_histories import deletes, history
 from benchmarks.growth_report import GrowthPlan
 from columnar.bench import dataset
 from columnar.bench.calls import FRAME_HEAD, Exchange
-from columnar.bench.measuring import zigzag_rounds
 from columnar.wire import idl
+from gauge.rounds import zigzag_rounds
 
 
 def arguments_of(exchanges: Iterator[Exchange], method: str) -> list[Any]:

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from benchmarks.scale_report import as_json, remarks_of_scale, scaled, table_of_scale
 from columnar.bench.generator import Outcome
-from columnar.bench.processes import children_of, cpu_s_of
 from columnar.bench.report import Side, side_of
 from columnar.bench.workloads import STANDARD
+from gauge.processes import children_of, cpu_s_of
 
 
 def side(*rounds: tuple[int, tuple[float, ...]], generator_cpu: float = 0.5) -> Side:

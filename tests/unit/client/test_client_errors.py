@@ -18,7 +18,7 @@ from columnar import errors as model_errors
 from columnar.client import ClientTls, Connection, Expect, Source, Table, View, hex_splits, uniform_splits
 from columnar.client import errors as client_errors
 from columnar.client.errors import AlreadyExists, IllegalArgument, IOError, as_ours, hbase_class
-from columnar.client.table import _to_wire
+from columnar.client.row_operations import to_wire
 from columnar.client.tls import given
 from columnar.client.view_cells import prefix_of, rows_of
 from columnar.client.views import Views
@@ -40,7 +40,7 @@ class NoStore:
         lambda: Views(NoStore()).add(View("x", Source("t", key=("f:a",)), spread=0)),  # type: ignore[arg-type]
         lambda: Views(NoStore()).rebuild("x", View("x", Source("t", key=()))),  # type: ignore[arg-type]
         lambda: Expect(b"a:b", b"1", "=="),  # type: ignore[arg-type]
-        lambda: _to_wire("put"),  # type: ignore[arg-type]
+        lambda: to_wire("put"),  # type: ignore[arg-type]
         lambda: hex_splits(0),
         lambda: uniform_splits(-1),
         lambda: ClientTls(cert="c").context(),

@@ -193,7 +193,7 @@ async def test_a_write_that_waits_here_goes_along_when_its_region_leaves(cluster
     leaving = asyncio.ensure_future(cluster.move(info, other.me))
     await until(lambda: _is_closing(gateway))
     waiting.send("atomicIncrement", T, b"b", b"a:n", 1)
-    await until(lambda: sum(one.serving_bytes > 0 for one in gateway.wire._connections) == 2)
+    await until(lambda: sum(one.serving_bytes > 0 for one in gateway.wire.table.connections) == 2)
     cluster.engine.gate.release()
     await leaving
     assert (await client.reply()).value == 1

@@ -35,8 +35,10 @@ def message_classes() -> set[type[Message[Any]]]:
     """Every subclass of Message in the sources, also of modules that nobody has imported yet."""
     found = set()
     for path in sorted((ROOT / "columnar").rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for node in ast.walk(ast.parse(path.read_text())):
+        module, text = ".".join(path.relative_to(ROOT).with_suffix("").parts), path.read_text()
+        if "Message[" not in text:  # as in all but thirty
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ClassDef) and any("Message[" in ast.unparse(base) for base in node.bases):
                 found.add(getattr(importlib.import_module(module), node.name))
     return found

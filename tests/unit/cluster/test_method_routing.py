@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from columnar.cluster.method_routing import METHOD_ROUTES, ONE_ROW, ROWS_OF
+from columnar.cluster.method_routing import METHOD_ROUTES, ONE_ROW, ROWS_OF, names_queue
 from columnar.cluster.row_forms import THRIFT1, THRIFT2
 from columnar.wire.idl import SERVICE
 from columnar.wire.idl2 import SERVICE2
@@ -28,11 +28,14 @@ def test_the_row_is_found_by_its_name(service: int, definition: Any) -> None:
         for place, number in enumerate(sorted(spec)):
             kind, called = spec[number][:2]
             struct = spec[number][2] if kind == 12 else None
-            if called == "row":
+            if called == {"columnarLease": "name"}.get(name, "group" if name.endswith("Group") else "row"):
                 args[place] = b"the row"
             elif struct is not None and "row" in {field[1] for field in struct.thrift_spec.values()}:
                 args[place] = struct(row=b"the row" if b"the row" not in args else b"another: it is refused")
-        if name == "columnarLoadTarget":
+        if names_queue(name):
+            is_queue = name.startswith("columnarQueue")  # else a partition of a topic, whose key is its row
+            assert row_of([b"thumbs", *args[1:]]) == (b"thumbs\x00" if is_queue else b"thumbs"), name
+        elif name == "columnarLoadTarget":
             assert row_of(args) == b"", "the first region's"
         else:
             assert row_of(args) == b"the row", name

@@ -231,3 +231,19 @@ def test_a_body_over_the_bound_is_not_packed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(peer_frames, "PEER_FRAME_BYTES", 20)
     with pytest.raises(FrameTooLong):
         peer_frames.response_frame(1, "twelve bytes")
+
+
+def test_a_call_carries_its_user_and_one_without_a_user_is_as_before() -> None:
+    for user in ("", "bob", "ann\u00e9", "u" * 128):
+        head = peer_frames.call_head(7, THRIFT2, 2, 5, user)
+        (frame,) = read([head + b"hello"])
+        assert (frame.service, frame.protocol, frame.user) == (THRIFT2, Protocol.COMPACT, user)
+        assert frame.buffer[frame.message_start : frame.end] == b"hello"
+    assert len(peer_frames.call_head(7, THRIFT2, 2, 5)) == peer_frames.HEAD_BYTES + 2
+
+
+@pytest.mark.parametrize("body", [b"\x11\x01", b"\x11\x01\x00", b"\x11\x01\x05bob", b"\x11\x01\x02\xff\xfe"])
+def test_a_call_whose_user_has_no_name_is_a_bad_frame(body: bytes) -> None:
+    frame = Frame(peer_frames.CALL, 1, body, 0, len(body))
+    with pytest.raises(BadFrame, match="no name"):
+        assert frame.user is None, "it is not answered"

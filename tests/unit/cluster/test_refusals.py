@@ -37,6 +37,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "IncompatibleFilter": (),
     "NoSuchColumnFamily": (b"f\xff", "t"),
     "NotALong": (3,),
+    "AccessDenied": ("bob", "t, family=f", "READ"),
     "FolderTakenOver": ("85135ba5", 2, 3),
     "NotAMember": ("t", b"r", b"m:s", "no member"),
     "ImageTooBig": ("t", b"r", b"f", "view v"),

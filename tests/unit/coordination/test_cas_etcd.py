@@ -108,12 +108,29 @@ def test_a_read_without_an_answer_takes_the_next_endpoint(answer: Answer) -> Non
         assert store.read_key("nodes/n1") == Versioned(b"abc", 7)
 
 
-@pytest.mark.parametrize("answer", [DENIED, FULL])
-def test_a_refusal_is_the_operators(answer: Answer) -> None:
-    with gateways([answer, answer]) as made, client(made) as store:
+def test_a_refusal_is_the_operators() -> None:
+    with gateways([DENIED, DENIED]) as made, client(made) as store:
         for call in (lambda: store.create_key("nodes/n1", b""), lambda: store.read_key("nodes/n1")):
             with pytest.raises(CasRefused):
                 call()
+
+
+def test_a_write_that_a_full_etcd_refuses_is_refused() -> None:
+    with gateways([FULL, (200, FOUND), FULL, (200, EMPTY)]) as made, client(made) as store:
+        for call in (lambda: store.put_key("nodes/n1", b"", 7), lambda: store.create_key("nodes/n1", b"")):
+            with pytest.raises(CasRefused, match="alarm disarm"):
+                call()
+
+
+@pytest.mark.parametrize("read", [(200, FOUND), (200, EMPTY), NO_LEADER, DENIED])
+def test_a_write_by_which_etcd_becomes_full_is_of_unknown_outcome(read: Answer) -> None:
+    """Etcd carries it out and answers that its space is exceeded."""
+    with (
+        gateways([FULL, read, NO_LEADER, NO_LEADER, NO_LEADER]) as made,
+        client(made, timeout_s=BRIEF_S) as store,
+        pytest.raises(CasOutcomeUnknown, match="alarm disarm"),
+    ):
+        store.put_key("nodes/n1", b"", 3)
 
 
 def test_a_write_that_was_not_sent_takes_the_next_endpoint() -> None:

@@ -41,7 +41,7 @@ def test_a_start_without_a_service_says_so_in_time(monkeypatch: pytest.MonkeyPat
                 began = time.monotonic()
                 with pytest.raises((CasUnavailable, CasRefused), match=expected):
                     await node.start()
-                assert time.monotonic() - began < 2.0
+                assert time.monotonic() - began < 4.5, "a start waits 5 s where nothing bounds it"
                 with pytest.raises((CasUnavailable, CasRefused), match=expected):
                     await asyncio.to_thread(node.coordination.next_number)
 

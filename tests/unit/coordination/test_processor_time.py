@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from columnar.coordination.processes import POLL_S, ProcessorWatch, ThreadTime, threads_of, works
+from tests.support.stopped_process import stop_process
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the kernel does not tell")
 
@@ -52,7 +52,7 @@ def looks(pid: int, until_s: float) -> bool:
 @pytest.mark.parametrize("child", [BURNS], indirect=True)
 def test_a_step_that_keeps_the_interpreter_is_work_until_it_is_stopped(child: subprocess.Popen[str]) -> None:
     assert looks(child.pid, 10.0)
-    os.kill(child.pid, signal.SIGSTOP)
+    stop_process(child.pid)
     assert not looks(child.pid, 0.5)
 
 

@@ -181,7 +181,9 @@ def hung(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setattr(process_facts, "words_of", words.__getitem__)
     monkeypatch.setattr(process_facts, "listening_sockets", lambda _host, port: {8} if port == 9090 else set())
     monkeypatch.setattr(process_facts, "owners_of", lambda sockets: dict.fromkeys(sockets, 4711))
-    monkeypatch.setattr(diagnosis, "store_facts", lambda at, _tls, is_wanted: StoreFacts(at, is_wanted, data=path))
+    monkeypatch.setattr(
+        diagnosis, "store_facts", lambda at, _tls, _user, is_wanted: StoreFacts(at, is_wanted, data=path)
+    )
     yield path
     let_go(end)
 

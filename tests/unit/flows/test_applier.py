@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from columnar.errors import ColumnarError, RegionTooBusy
+from columnar.errors import ColumnarError, IllegalArgument, RegionTooBusy
 from columnar.flows import applier as module
 from columnar.flows.applier import STEP_BYTES, STEP_OPERATIONS, Applier, Job
 from columnar.flows.effects import size_of, writes_of
 from columnar.flows.governor import Governor
+from columnar.model.effect import Send
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.schema import Family, make_table
 from columnar.regions.region import Region
@@ -295,3 +296,39 @@ async def test_a_job_that_is_given_up_is_not_told_and_frees_its_room(bench: Benc
         await asyncio.sleep(0.001)
     assert bench.told == [("last", None)]
     assert bench.values(b"b") == []
+
+
+@on_bench
+async def test_messages_go_to_their_queues_in_the_order_of_the_effects_and_again_after_an_error(bench: Bench) -> None:
+    pushed: list[tuple[bytes, list[bytes]]] = []
+    failures: list[ColumnarError] = [RegionTooBusy("later")]
+
+    async def push(target: bytes, sends: list[Any]) -> None:
+        pushed.append((target, [one.body for one in sends]))
+        if bench.row(b"a"):
+            pushed.append((b"row", []))
+        if failures:
+            raise failures.pop()
+
+    bench.applier.connect_queues(push)
+    sends = [list(Send(f"queue:{queue}", body)) for queue, body in (("q", b"1"), ("q", b"2"), ("r", b"3"))]
+    bench.apply("one", *sends, put(b"a"), list(Send("queue:q", b"4")))
+    await bench.until_told(1)
+    assert bench.told == [("one", None)]
+    once = [(b"queue:q", [b"1", b"2"]), (b"queue:r", [b"3"]), (b"queue:q", [b"4"]), (b"row", [])]
+    assert pushed == [once[0], *once], "again from the first one on, after the error"
+    assert bench.applier._pending_bytes == 0
+
+
+@on_bench
+async def test_a_message_that_its_queue_refuses_fails_its_change_and_what_comes_after_it(bench: Bench) -> None:
+    async def push(_target: bytes, _sends: list[Any]) -> None:
+        raise IllegalArgument("no such name")
+
+    bench.applier.connect_queues(push)
+    bench.apply("one", list(Send("queue:a b", b"")), put(b"a"))
+    bench.apply("other", put(b"b"))
+    await bench.until_told(2)
+    assert dict(bench.told)["other"] is None
+    assert isinstance(dict(bench.told)["one"], IllegalArgument)
+    assert (bench.row(b"a"), len(bench.row(b"b"))) == ([], 1)

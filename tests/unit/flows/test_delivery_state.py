@@ -8,16 +8,9 @@ from itertools import count, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columnar.flows.delivery_state import (
-    FIRST_PAUSE_S,
-    LONGEST_PAUSE_S,
-    Delivery,
-    DeliveryState,
-    pack_cursor,
-    pause_s,
-    unpack_cursor,
-)
-from columnar.regions.log.change_record import Sequence
+from columnar.flows.delivery_cursor import pack_cursor, unpack_cursor
+from columnar.flows.delivery_state import FIRST_PAUSE_S, LONGEST_PAUSE_S, Delivery, DeliveryState, pause_s
+from columnar.regions.log.change_record import Sequence, SequenceRange
 
 BOUND = 8
 ATTEMPTS = 3
@@ -69,7 +62,7 @@ class World:
         elif how == "done":
             self.state.done(sequence)
             self.ended.add(sequence)
-        elif self.state.failed(sequence, "why", self.now_s, ATTEMPTS):
+        elif self.state.fail_change(sequence, "why", self.now_s, ATTEMPTS):
             assert delivery.attempt == ATTEMPTS
             self.state.given_up(sequence)
             self.ended.add(sequence)
@@ -137,7 +130,7 @@ def test_any_events_keep_the_invariants_and_end_with_all_delivered(events: list[
     if world.log:
         world.fill()
         assert world.state.is_delivered_up_to(world.log[-1][0])
-        assert all(world.state.is_delivered(sequence) for sequence, _, _ in world.log)
+        assert all(world.state.is_delivered(SequenceRange(sequence, sequence)) for sequence, _, _ in world.log)
 
 
 def test_a_parked_row_does_not_stop_its_neighbours() -> None:
@@ -147,15 +140,15 @@ def test_a_parked_row_does_not_stop_its_neighbours() -> None:
     bad, good = state.take(0.0), state.take(0.0)
     assert bad is not None
     assert good is not None
-    assert not state.failed(bad.sequence, "why", 0.0, 2)
+    assert not state.fail_change(bad.sequence, "why", 0.0, 2)
     state.done(good.sequence)
     assert state.take(0.05) == Delivery(Sequence(1, 1, 4), b"good", 1)
     assert state.take(0.05) is None
     assert state.next_due_s() == FIRST_PAUSE_S
     assert state.take(FIRST_PAUSE_S) == Delivery(bad.sequence, b"bad", 2)
     assert not state.is_delivered_up_to(good.sequence)
-    assert state.is_delivered(good.sequence)
-    assert state.failed(bad.sequence, "why", 1.0, 2)
+    assert state.is_delivered(SequenceRange(good.sequence, good.sequence))
+    assert state.fail_change(bad.sequence, "why", 1.0, 2)
     assert state.take(100.0) is None, "until it is in the dead letters"
     state.given_up(bad.sequence)
     assert state.take(100.0) == Delivery(Sequence(1, 1, 3), b"bad", 1)

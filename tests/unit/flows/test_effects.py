@@ -10,6 +10,7 @@ from columnar.errors import CallerError, IllegalArgument
 from columnar.flows.effect_contributions import ChangeContributions, Giver
 from columnar.flows.effects import for_table, writes_of
 from columnar.limits import CELL_BYTES, ROW_KEY_BYTES, ROW_OPERATIONS
+from columnar.model.effect import SEND, Send
 from columnar.model.mutation import Delete, Put, RowMutation
 from columnar.model.schema import Family, make_table
 
@@ -72,3 +73,27 @@ def test_a_gift_to_a_row_that_can_be_none_is_refused() -> None:
     effect = [4, b"t", b"r" * (ROW_KEY_BYTES + 1), {b"n:a": 1}, b"m", None, {}, None, b"", 0]
     with pytest.raises(IllegalArgument, match="row key has 32768 bytes"):
         writes_of([effect], 77, 0, lambda: ChangeContributions(Giver("t"), b"r", (1, 1, 1)))
+
+
+def test_a_message_has_the_same_name_in_each_run_for_its_change_and_another_for_another() -> None:
+    def name_of(effect: Send, sender: bytes) -> bytes:
+        ((target, mutation),) = writes_of([list(effect)], 5, name_sender=lambda: sender)
+        assert (target, mutation.operations) == (b"queue:q", ())
+        return mutation.sends[0].name
+
+    one = Send("queue:q", b"body", headers={b"h": b"v"}, priority=3, delay_ms=7)
+    names = {name_of(one, b"t 7-1-1"), name_of(one, b"t 7-1-2"), name_of(Send("queue:q", b"other"), b"t 7-1-1")}
+    assert len(names) == 3
+    assert all(len(name) <= 200 for name in names)
+    assert name_of(Send("queue:q", b"body", headers={b"h": b"v"}, priority=3, delay_ms=7), b"t 7-1-1") in names
+    assert name_of(Send("queue:q", b"body", name="mine"), b"t 7-1-1") == b"mine"
+
+
+def test_a_message_that_goes_nowhere_is_refused_where_it_is_made() -> None:
+    for target in ("jobs", "queue:", "topic:t"):
+        with pytest.raises(ValueError, match="queue:NAME"):
+            Send(target, b"")
+    with pytest.raises(TypeError, match="body"):
+        Send("queue:q", "text")  # type: ignore[arg-type]
+    with pytest.raises(IllegalArgument, match="queue:NAME"):
+        writes_of([[SEND, b"topic:t", b"", b"", b"", 0, 0, {}]], 5)

@@ -8,7 +8,8 @@ from functools import partial
 
 from columnar.errors import HostError
 from columnar.flows.backpressure import LogBounds
-from columnar.flows.delivery_state import DeliveryState, unpack_cursor
+from columnar.flows.delivery_cursor import unpack_cursor
+from columnar.flows.delivery_state import DeliveryState
 from columnar.flows.follower import Follower, Kind, Subscription
 from columnar.flows.follower_name import FollowerName
 from columnar.flows.log_upkeep import SAVED_AT_ONCE, LogUpkeep
@@ -189,7 +190,10 @@ def lagging(promises: bool) -> Callable[[], None]:
         region = bench.region(b"a")
         upkeep.save(region)
         assert region.refuses_writes is promises
-        assert (region.log.count_after(None, 9) == 4) is promises
+        assert region.log.count_after(None, 9) == 4
+        upkeep._bounds = LogBounds(records=3, size_bytes=1)
+        upkeep.save(region)
+        assert (region.log.count_after(None, 9) == 4) is promises, "above the bound"
         if promises:
             assert "collector c is behind" in region.log_obstacle
 

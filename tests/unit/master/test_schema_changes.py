@@ -16,6 +16,7 @@ from columnar.limits import ROW_KEY_BYTES
 from columnar.master.alterations import Alterations
 from columnar.master.catalogue import Catalogue
 from columnar.master.schema_changes import SchemaChanges
+from columnar.master.trigger_changes import TriggerChanges
 from columnar.model import region_info
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
@@ -61,6 +62,38 @@ def run(folder: Path, check: Callable[[ChangingHouse, SeenRows], Awaitable[None]
         await house.close()
 
     asyncio.run(main())
+
+
+def test_a_table_that_is_dropped_while_the_master_starts_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(house: ChangingHouse, rows: SeenRows) -> None:
+        for name in (b"first", b"second"):
+            await house.changes.create(name, [Family("f")])
+        entered, released, request = asyncio.Event(), asyncio.Event(), house.owner.request_peer
+        published: list[str] = []
+
+        async def slow(message: Any) -> Any:
+            if isinstance(message, Publish):
+                published.append(message.table.name)
+                entered.set()
+                await released.wait()
+            return await request(message)
+
+        monkeypatch.setattr(house.owner, "request_peer", slow)
+        starting = asyncio.ensure_future(house.changes.start())
+        await entered.wait()
+        dropping = asyncio.ensure_future(house.changes.drop(b"second", disable=True))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        released.set()
+        await asyncio.gather(starting, dropping)
+        assert set(house.catalogue.tables) >= {"first"}
+        assert "second" not in house.catalogue.tables
+        served = [name for name in ("first", "second") if house.server.tables.find(name.encode()) is not None]
+        assert served == ["first"], f"published {published}"
+
+    run(tmp_path, check)
 
 
 def test_a_table_is_made_and_truncated_with_folders(tmp_path: Path) -> None:
@@ -185,7 +218,8 @@ def test_dropping_twice_the_regions_costs_twice(monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as patched:
             patched.setattr(RegionInfo, "__eq__", compared)
             patched.setattr(RegionInfo, "__hash__", counted)
-            asyncio.run(SchemaChanges(catalogue, nobody, folders, nobody).finish_drops())
+            triggers = TriggerChanges(catalogue, nobody, ())
+            asyncio.run(SchemaChanges(catalogue, nobody, folders, triggers).finish_drops())
         assert catalogue.dropped == []
         return found[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from random import Random
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -35,10 +35,10 @@ def _row() -> None:
 
 @pytest.mark.parametrize(("pattern", "text"), ENDLESS)
 def test_a_search_ends(pattern: str, text: str) -> None:
-    begun = perf_counter()
+    begun = thread_time()
     with suppress(PatternTimeout):  # some are quick in this engine
         assert not compiled(pattern).is_in(text)
-    assert perf_counter() - begun < FAR_OVER_S
+    assert thread_time() - begun < FAR_OVER_S
 
 
 def test_the_error_names_pattern_and_bound() -> None:
@@ -55,10 +55,10 @@ def test_many_patterns_of_one_row_have_one_bound() -> None:
             for _ in range(5):
                 slow(b"a" * length + b"!")
 
-    begun = perf_counter()
+    begun = thread_time()
     with pytest.raises(PatternTimeout):
         all_of_them()
-    assert perf_counter() - begun < FAR_OVER_S
+    assert thread_time() - begun < FAR_OVER_S
     SEARCHES.begin_row()
     assert slow(b"a" * 20), "the next row has a time of its own"
 
@@ -95,10 +95,10 @@ def test_groups_that_would_be_written_out_without_end_are_refused(pattern: str) 
 def test_what_is_accepted_compiles_quickly() -> None:
     rng = Random(seed(16))
     for _ in range(300):
-        begun = perf_counter()
+        begun = thread_time()
         with suppress(PatternProblem):
             compiled(random_pattern(rng, 9))
-        assert perf_counter() - begun < 1.0
+        assert thread_time() - begun < 1.0
 
 
 def test_both_engines_give_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:

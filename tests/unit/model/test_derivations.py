@@ -44,7 +44,7 @@ class Queues(DerivationSet[Queue]):
 
     def adding(self, name: str) -> Queues:
         numbers = self.next_numbers()
-        return Queues(self.all, numbers).put(Queue(name, "adding", numbers.given))
+        return Queues(self.all, numbers).put_one(Queue(name, "adding", numbers.given))
 
 
 def parse(name: str, cells: Cells, _tables: Collection[str]) -> Queue:

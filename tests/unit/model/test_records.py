@@ -21,7 +21,7 @@ FULL = Registration(
     name="links", table="pages", function="m:links", families=("f", "g\xff"), before=True, from_where="beginning",
     timeout_ms=5_000, attempts=3, row=False, side_by_side=2, share=20, rate="10/s", batch=100, within_ms=50,
     process="slow", columns=("f", "g\xff:a"), where=("f:b=1",), look=(("fans", "followers", "row"),), images=True,
-    writes=("out",), of_module="m", allow_cycle=True, allow_expiry=True,
+    writes=("out",), of_module="m", allow_cycle=True, allow_expiry=True, owner="ann",
 )  # fmt: skip
 BARE = Registration("links", "pages", "m:links", ("f",))
 TRIGGER = replace(
@@ -45,14 +45,14 @@ def test_every_field_of_a_registration_travels() -> None:
     assert all(getattr(FULL, field.name) != getattr(BARE, field.name) for field in fields(BARE)[3:]), "none by default"
     for one in (FULL, BARE):
         assert from_json(to_json(one)) == one
-        assert requested(to_json(one)) == one
+        assert requested(to_json(one), "bob") == replace(one, owner="bob"), "nobody names another owner"
 
 
 def test_a_client_may_leave_out_what_has_a_default() -> None:
     data = b'{"name": "links", "table": "default:pages", "function": "m:links", "families": ["f:", "f"], "attempts": 0}'
     assert requested(data) == BARE
     unordered = replace(FULL, families=("g\xff", "f"), columns=("g\xff:a", "f", "f"), writes=("out", "out"))
-    assert requested(to_json(unordered)) == FULL
+    assert requested(to_json(unordered), FULL.owner) == FULL
 
 
 @pytest.mark.parametrize("data", [

@@ -41,8 +41,9 @@ def batch_that_goes_on_at_another_server(house: House, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(RowWrites, "_continue_writing", moved)
     house.operations.access.others = cast(Any, object())
-    waits = [house.apply(b"a", Put(b"a", b"q", b"v")).durable]
-    return house.operations.writes._continue_on_all_servers(never_disconnected, [], waits, lambda _applied: None)
+    applied = house.apply(b"a", Put(b"a", b"q", b"v"))
+    written = [(applied, applied.durable)]
+    return house.operations.writes._continue_on_all_servers(never_disconnected, [], written, lambda _applied: None)
 
 
 def call_begun_anew(house: House, _monkeypatch: pytest.MonkeyPatch) -> Work:

@@ -91,7 +91,7 @@ def test_a_row_is_as_of_one_moment_while_it_is_written(on_disk: bool, tmp_path: 
         versions = asyncio.ensure_future(
             calls.getRowWithColumnsTs(CTX, b"t", b"r", [b"a", b"b:q"], 6, {})
         )  # the older version of b:q, which the write below moves
-        while len(house.region(b"r").wide_reads) < 3:  # noqa: ASYNC110 - of calls under way
+        while len(house.region(b"r").on_leave) < 3:  # noqa: ASYNC110 - of calls under way
             await asyncio.sleep(0)
         await house.put(b"r", Put(b"a", b"%06d" % (WIDTH - 1), b"x"), Put(b"a", b"zz", b"new"), Put(b"b", b"q", b"x"))
         assert rows_success(await reading) == expected
@@ -110,10 +110,10 @@ def test_a_region_that_is_closed_meanwhile_has_its_row_read_anew(name: str, tmp_
         expected = await answer_of(READS[name](house, calls))
         reading = asyncio.ensure_future(answer_of(READS[name](house, calls)))
         region = house.region(b"r")
-        while not region.wide_reads:  # noqa: ASYNC110 - of a call under way
+        while not region.on_leave:  # noqa: ASYNC110 - of a call under way
             await asyncio.sleep(0)
         await house.server.hosting.close(region)
-        assert not region.wide_reads
+        assert not region.on_leave
         found = await reading
         if name == "getRow":
             assert rows_success(found) == rows_success(expected)
@@ -134,7 +134,7 @@ def test_a_client_that_has_gone_ends_the_reading() -> None:
         gone[0] = True
         with pytest.raises(ClientGone):
             await reading
-        assert not house.region(b"r").wide_reads
+        assert not house.region(b"r").on_leave
         assert house.operations.access.reply_memory.calls == 0
         await house.close()
 

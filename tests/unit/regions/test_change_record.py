@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from columnar.errors import DamagedData
-from columnar.regions.log.change_record import ChangeRecord, Entry, Images, Kind, Send, pack, unpack
+from columnar.model.send import Send
+from columnar.regions.log.change_record import ChangeRecord, Entry, Images, Kind, pack, unpack
 from tests.support.seeds import seed
 
 SEED: Final = seed(20261128)

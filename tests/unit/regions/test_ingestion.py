@@ -145,11 +145,11 @@ def test_a_row_written_meanwhile_is_there_after_a_crash(
         await house.put(b"z", Put(b"b", b"q", b"the other region"))
         marks, note = list[bytes | None](), region.note
 
-        async def noted(key: bytes, value: bytes | None, highest: int) -> None:
+        async def noted(key: bytes, value: bytes | None, highest: int, rows: int = 0) -> None:
             marks.append(value)
             if value is None:
                 raise HostError("killed")  # before the mark is taken back
-            await note(key, value, highest)
+            await note(key, value, highest, rows)
 
         region.note = noted  # type: ignore[method-assign]
         house.gate.hold()

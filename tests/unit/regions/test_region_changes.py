@@ -20,13 +20,13 @@ from columnar.errors import (
 from columnar.model.mutation import Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.region_messages import Commit, Loads, RegionChange
+from columnar.model.system_tables import DEAD_LETTERS_TABLE
 from columnar.model.trigger_registration import Registration
+from columnar.operations.system_tables import SystemTables
 from columnar.regions.replace import region_copier, region_replacement
 from columnar.regions.write.ingestion import obstacles_of
 from columnar.storage.api import StoreClosed
 from columnar.triggers import consumer
-from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE
-from columnar.triggers.system_tables import SystemTables
 from tests.crash.test_region_kills import ALL
 from tests.support.memory_house import House, housed
 from tests.support.openings import opened_at_once

@@ -12,6 +12,9 @@ from columnar.backup.cell_blocks import ExportedCell
 from columnar.backup.region_builder import SortedFiles
 from columnar.model.schema import Family, make_table
 from columnar.regions.life.region_state import Event
+from columnar.regions.log.change_record import pack_key
+from columnar.regions.log.log_retention import META_SPACE
+from columnar.regions.log.lost_changes import END
 from columnar.regions.region import Region, spaces_of
 from columnar.regions.replace import region_copier
 from columnar.regions.write.ingestion import INGESTING
@@ -106,6 +109,27 @@ def test_an_ingestion_that_was_cut_off_is_undone_in_a_copy_of_a_region_that_nobo
         region_copier.forget_log_at(RocksEngine(), copy, table)
         store = RocksEngine().open_store(copy, spaces_of(table))
         assert [key[:1] for key, _ in store.scan("f:a", b"", None)] == [b"z"]
+        store.close()
+        await house.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_copy_says_where_the_log_ends_if_no_record_does(is_kept: bool, tmp_path: Path) -> None:
+    """Readers may stand behind the last record, at a sequence that a refused write took."""
+
+    async def main() -> None:
+        house = House(make_table("t", [Family("a")]), engine=RocksEngine(), folder=str(tmp_path / "regions"))
+        await house.put_value(b"z")
+        region = house.region()
+        if is_kept:
+            region.log.coverage.begin_coverage(b"", region.log.written_to)
+        end = region.log.next()
+        copy = str(tmp_path / "copy")
+        await region_copier.copy_region(house.server, region.info, copy)
+        store = RocksEngine().open_store(copy, spaces_of(region.table))
+        assert store.get(META_SPACE, END) == (pack_key(end) if is_kept else None)
         store.close()
         await house.close()
 

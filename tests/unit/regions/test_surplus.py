@@ -141,7 +141,7 @@ def test_a_region_whose_log_grows_while_it_is_flushed_stays_open(tmp_path: Path)
         house.server.listener = listener
         for row in ROWS[:3]:
             await house.put_value(row)
-            house.region(row).log_policy = LogPolicy(frozenset(), frozenset())
+            house.region(row).log_changes(LogPolicy(frozenset(), frozenset()))
         house.region(ROWS[3])
         (closing,) = house.server.eviction._flushing.values()
         listener.has_more = True

@@ -195,8 +195,7 @@ def test_a_lost_lease_is_never_acknowledged() -> None:
         house = House(TABLE)
         region = house.region()
         fed: list[Region] = []
-        region.on_durable = fed.append
-        region.log_policy = LogPolicy(frozenset({b"a"}), frozenset())
+        region.begin_serving(LogPolicy(frozenset({b"a"}), frozenset()), fed.append)
         house.gate.hold()
         applied = house.apply(b"r", PUT)
         await asyncio.to_thread(house.gate.entered.wait, 10)

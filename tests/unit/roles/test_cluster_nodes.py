@@ -11,9 +11,9 @@ import pytest
 
 from columnar.cluster.link_errors import LinkBroke, NotSent
 from columnar.errors import RetryLater
-from columnar.model.node_messages import DescribeServers, KillServer
+from columnar.model.node_messages import ChangeLogLevels, DescribeServers, KillServer, ProcessLevels
 from columnar.model.owner import Incarnation
-from columnar.roles.cluster_nodes import ClusterNodes, LeaderParts
+from columnar.roles.cluster_nodes import UNANSWERED, ClusterNodes, LeaderParts
 
 N1, N2, S2, S3 = Incarnation("n1", 1), Incarnation("n2", 2), Incarnation("n2-s1", 3), Incarnation("n2-s2", 4)
 
@@ -120,3 +120,33 @@ def test_every_node_hears_what_the_leader_waits_for(delays: tuple[str, ...], sai
         await nodes.close()
 
     asyncio.run(main())
+
+
+def test_every_node_changes_its_levels_and_one_that_does_not_answer_is_named() -> None:
+    n3 = Incarnation("n3", 5)
+    asked: list[Any] = []
+
+    class Answering(Links):
+        async def request_server(self, node: Incarnation, message: Any) -> Any:
+            asked.append((node, message))
+            if node == n3:
+                raise LinkBroke
+            return (ProcessLevels("n2.2", "root=info"), ProcessLevels("n2-s1.3", "root=info"))
+
+    async def change(message: ChangeLogLevels) -> tuple[ProcessLevels, ...]:
+        return (ProcessLevels("n1.1", " ".join(message.changes)),)
+
+    async def main() -> tuple[ProcessLevels, ...]:
+        own = Mock(change_log_levels=change)
+        nodes = ClusterNodes(own, N1, cast(Any, Answering()), LeaderParts(Mock(), Mock(), tuple))
+        nodes.zone_of.update({N1: "", N2: "", n3: ""})
+        return await nodes.change_log_levels(("root=info",))
+
+    found = asyncio.run(main())
+    assert asked == [(N2, ChangeLogLevels(("root=info",))), (n3, ChangeLogLevels(("root=info",)))]
+    assert [(one.process, one.levels) for one in found] == [
+        ("n1.1", "root=info"),
+        ("n2.2", "root=info"),
+        ("n2-s1.3", "root=info"),
+        ("n3.5", UNANSWERED),
+    ]

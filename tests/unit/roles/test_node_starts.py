@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
+from columnar.cluster.link_errors import LinkBroke
 from columnar.coordination.processes import Beat
 from columnar.errors import HostError
-from columnar.model.node_messages import DescribeServers, FollowLeader
+from columnar.model.node_messages import ChangeLogLevels, DescribeServers, FollowLeader, ProcessLevels
 from columnar.model.owner import Incarnation
 from columnar.roles import node as node_module
+from columnar.roles.cluster_nodes import UNANSWERED
 from columnar.roles.leased_membership import make_node_answers
 from columnar.roles.membership import Standing
 from columnar.roles.node import Node
@@ -37,6 +40,7 @@ class Membership:
         self.obstacle = ""
         self.served = asyncio.Event()
         self.leader = FollowLeader(1, "h:1")
+        self.name = lambda: "n1.2"
 
     async def until_served(self) -> None:
         await self.served.wait()
@@ -162,6 +166,28 @@ def test_a_server_is_a_stray_until_its_beats_name_the_leader_that_the_node_follo
         assert servers.list_strays() == (), "a server that stops takes no clients"
         servers.ended(S1, "by SIGKILL", asked=False)
         assert S1 not in servers._followed
+
+    asyncio.run(main())
+
+
+def test_a_node_and_its_servers_change_their_levels_and_a_server_that_does_not_answer_is_named() -> None:
+    async def request(server: Any, message: Any) -> Any:
+        if server == S2:
+            raise LinkBroke
+        return (ProcessLevels(str(server), " ".join(message.changes)),)
+
+    async def main() -> None:
+        servers, _ = _servers()
+        cast(Any, servers.processes).request_server = request
+        answers = make_node_answers(servers)
+        change = ChangeLogLevels(("of.a.test=debug",))
+        own, first, second = await answers.handlers[ChangeLogLevels](change)
+        assert own.levels.endswith(" of.a.test=debug")
+        assert logging.getLogger("of.a.test").level == logging.DEBUG
+        assert (first.process, first.levels) == (str(S1), "of.a.test=debug")
+        assert (second.process, second.levels) == (str(S2), UNANSWERED)
+        await answers.handlers[ChangeLogLevels](ChangeLogLevels(("of.a.test=default",)))
+        assert logging.getLogger("of.a.test").level == logging.NOTSET
 
     asyncio.run(main())
 

@@ -20,6 +20,7 @@ from columnar.errors import HostError
 from columnar.model.node_messages import LiveSettings
 from columnar.roles import settings_reload, store_process
 from columnar.roles.settings_reload import SettingsReload, SettingsSource, changes_between, reload_of
+from columnar.runtime.log_settings import LogSettings
 from columnar.settings.changes import Changes
 
 VALUES = {"port": 9090, "log-level": "info", "slow-ms": 1000, "tls-cert": "", "tls-key": "", "allow-origin": []}
@@ -55,7 +56,7 @@ class Store:
             tls_cert=settings["tls_cert"],
             tls_key=settings["tls_key"],
         )
-        made = reload_of(self.source, config, settings["log_level"], None)
+        made = reload_of(self.source, config, LogSettings.of_settings(settings["log"]), None)
         assert made is not None
         self.reload: SettingsReload = made
         if begins:
@@ -130,6 +131,9 @@ def test_a_file_is_read_again_and_flags_and_variables_keep_their_precedence(
         ("[standalone]\nslow-ms = 5\nport = 70000\n", "port: 70000 is not in the range"),
         ("[standalone]\nslow-ms = 5\ntls-cert = 'x'\n", "TLS needs --tls-cert and --tls-key"),
         ("[standalone]\nslow-ms = 5\nallow-origin = ['x']\n", "'x' is no origin"),
+        ("[standalone]\nslow-ms = 5\nlog-levels = ['columnar.wire']\n", "'columnar.wire' is no level of a logger"),
+        ("[standalone]\nslow-ms = 5\nlog-levels = ['a=loud']\n", "write for example columnar.wire=debug"),
+        ("[standalone]\nslow-ms = 5\nlog-levels = ['a=info', 'a=debug']\n", "a has two levels"),
         ("[standalone]\nslow-ms = 5\ntls-cert = '/x'\ntls-key = '/y'\n", "--tls-cert must name a PEM file"),
         (None, "there is no such file"),
     ],
@@ -215,11 +219,32 @@ def test_the_password_of_the_coordination_service_reaches_the_child_alone(
     assert "COLUMNAR_COORDINATION_PASSWORD" not in os.environ
 
 
-def test_without_a_file_and_tls_there_is_nothing_to_read() -> None:
+def test_levels_of_loggers_are_taken_and_given_back(tmp_path: Path) -> None:
+    file = tmp_path / "settings"
+    file.write_text("[standalone]\n")
+    store = Store(file)
+    wire, audit = logging.getLogger("columnar.wire"), logging.getLogger("columnar.settings")
+    before = wire.level, audit.level
+    file.write_text('[standalone]\nlog-levels = ["columnar.wire=debug", "columnar.settings=error"]\n')
+    store.read()
+    assert store.taken[-1].log_levels == ("columnar.wire=debug", "columnar.settings=error")
+    assert (wire.level, audit.level) == (logging.DEBUG, logging.ERROR)
+    assert logging.getLogger("columnar.wire.server").isEnabledFor(logging.DEBUG), "and those below it"
+    file.write_text('[standalone]\nlog-levels = ["columnar.wire=warning"]\n')
+    store.read()
+    assert (wire.level, audit.level) == (logging.WARNING, before[1])
+    file.write_text("[standalone]\n")
+    store.read()
+    assert (wire.level, audit.level) == before
+
+
+def test_without_files_and_tls_there_is_nothing_to_read() -> None:
     source = SettingsSource(None, "standalone", (), VALUES)
-    assert reload_of(source, StandaloneConfig("data"), "INFO", None) is None
-    assert reload_of(None, StandaloneConfig("data", tls_cert="a"), "INFO", None) is None
-    assert reload_of(source, StandaloneConfig("data", tls_cert="a"), "INFO", NodeConfig(2)) is not None
+    log = LogSettings()
+    assert reload_of(source, StandaloneConfig("data"), log, None) is None
+    assert reload_of(None, StandaloneConfig("data", tls_cert="a"), log, None) is None
+    assert reload_of(source, StandaloneConfig("data", tls_cert="a"), log, NodeConfig(2)) is not None
+    assert reload_of(source, StandaloneConfig("data"), LogSettings(file="/log"), None) is not None, "it is opened again"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGHUP")

@@ -19,7 +19,12 @@ from columnar.settings.settings_file import COLUMNAR, BadSettings, Program
 from wikka_port.commands.config import TABLES as WIKI_TABLES
 from wikka_port.commands.settings import WIKKA
 
-SAMPLES = {"memory": ["1GiB", "2GiB", "3GiB"]}  # of options that do not take each text
+SAMPLES = {  # of options that do not take each text
+    "kafka-advertise": ["one:1", "two:2", "three:3"],
+    "memory": ["1GiB", "2GiB", "3GiB"],
+    "log-file-bytes": ["1MiB", "2MiB", "3MiB"],
+    "log-levels": ["columnar.wire=debug", "columnar.tls=error", "columnar.slow=info"],
+}
 PROGRAMS = ((COLUMNAR, TABLES), (WIKKA, WIKI_TABLES))
 
 

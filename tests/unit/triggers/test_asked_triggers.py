@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from columnar.cluster.peer_requests import TriggerStatuses, Waited, WaitForDelivery
-from columnar.flows.delivery_state import unpack_cursor
+from columnar.flows.delivery_cursor import unpack_cursor
 from columnar.triggers.trigger_peer_handlers import TriggerPeerHandlers
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
 

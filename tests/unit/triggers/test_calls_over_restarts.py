@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from columnar.flows import log_upkeep
-from columnar.flows.delivery_state import Cursor, Progress, pack_cursor, unpack_cursor
+from columnar.flows.delivery_cursor import Cursor, Progress, pack_cursor, unpack_cursor
 from columnar.model.effect import Tally
 from columnar.model.read import ReadSpec, projection
 from columnar.model.region_info import RegionInfo

@@ -10,7 +10,7 @@ import pytest
 
 from columnar.flows import follower
 from columnar.flows.backpressure import LogBounds, backpressure_of
-from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.limits import LOG_BYTES, LOG_RECORDS
 from columnar.model.mutation import Put, RowMutation

@@ -28,7 +28,7 @@ def change(row: bytes, sequence: str) -> list[Any]:
 def run(function: Callable[[Any], Any], *rows: bytes, progress: list[Any] | None = None) -> list[list[Any]]:
     """The outcomes of the call's slices; with rows, of a batch."""
     changes = [change(row, f"1-1-{at}") for at, row in enumerate(rows)] or [change(b"r", "1-1-1")]
-    call = Call([1, "t", "m:f", 8, changes, progress, bool(rows)])
+    call = Call([1, "t", "m:f", 8, changes, progress, bool(rows), ""])
     found = []
     while not found or call.has_next_slice:
         found.append(call.run(lambda _: Function(function, wants_client=False), lambda: None))  # type: ignore[arg-type, return-value]
@@ -243,7 +243,7 @@ def test_a_dropped_call_closes_the_function_and_gives_nothing(monkeypatch: pytes
             yield changes[0], effect
 
     for asked, is_batch in ((function, False), (of_batch, True)):
-        call = Call([1, "t", "m:f", 8, [change(b"r", "1-1-1")], None, is_batch])
+        call = Call([1, "t", "m:f", 8, [change(b"r", "1-1-1")], None, is_batch, ""])
         load = lambda _, asked=asked: Function(asked, wants_client=False)  # noqa: E731
         assert call.run(load, lambda: None)[1] == "more"  # type: ignore[arg-type, return-value]
         call.is_dropped = True

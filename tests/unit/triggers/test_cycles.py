@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from columnar.errors import IllegalArgument
-from columnar.model.flow_graph import HOPS
+from columnar.model.flow_graph import HOPS, check_no_cycle, with_places
+from columnar.model.queue_service import service_of
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
 from tests.unit.triggers.test_effects_of_calls import did, put
 
@@ -113,3 +114,18 @@ async def test_a_cycle_may_be_allowed_while_the_trigger_runs(bench: Bench) -> No
     did(bench, call_id, "done", put(b"b", table=b"t"))
     await bench.settle()
     assert [row for _, _, row in bench.main.take()] == [b"b"]
+
+
+@on_bench()
+async def test_queues_and_topics_are_places_to_write_and_close_no_cycle(bench: Bench) -> None:
+    await bench.add("there", writes=("queue:jobs", "topic:edits", "out:f"))
+    assert bench.triggers.derivations.known("there").registration.writes == ("out/f", "queue:jobs", "topic:edits")
+    back = service_of("jobs", "m:f", writes=("t", "queue:jobs"))
+    back = with_places(back, ["t"])
+    assert back.writes == ("queue:jobs", "t")
+    check_no_cycle(back, bench.triggers.checks.graph())
+    for wrong in ("queue:a/b", "topic:a b"):
+        with pytest.raises(IllegalArgument, match="name has 1 to"):
+            await bench.add("lost", writes=(wrong,))
+    with pytest.raises(IllegalArgument, match="there is no table queue"):
+        await bench.add("lost", writes=("queue:",))

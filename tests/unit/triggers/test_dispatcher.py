@@ -20,6 +20,7 @@ from columnar.master.trigger_changes import TriggerChanges
 from columnar.model.mutation import Operation, Put, RowMutation
 from columnar.model.region_info import RegionInfo
 from columnar.model.schema import Family, make_table
+from columnar.model.system_tables import SYSTEM_TABLES
 from columnar.model.trigger_registration import DEFAULT_SIDE_BY_SIDE as THREADS
 from columnar.model.trigger_registration import Registration
 from columnar.regions.region import Region
@@ -31,7 +32,6 @@ from columnar.storage.memory import MemoryEngine
 from columnar.triggers.consumer import Consumer
 from columnar.triggers.frames import PLACES
 from columnar.triggers.module_checks import SourceTrial
-from columnar.triggers.system_tables import SYSTEM_TABLES
 from columnar.triggers.trigger_manager import TriggerManager
 from tests.support.changing_house import CatalogueRows
 from tests.support.fake_links import USED_US, FakeLink, runs

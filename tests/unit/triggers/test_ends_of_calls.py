@@ -22,7 +22,7 @@ from tests.unit.triggers.test_worker import CHANGE
 
 def outcome_of(function: Callable[[Any], Any], *, changes: int = 0) -> list[Any]:
     """Of one slice; ``changes``: of a batch."""
-    call = Call([1, "t", "m:f", 8, [CHANGE] * (changes or 1), None, changes > 0])
+    call = Call([1, "t", "m:f", 8, [CHANGE] * (changes or 1), None, changes > 0, ""])
     return call.run(lambda _: Function(function, False), lambda: None)  # type: ignore[arg-type,return-value]
 
 

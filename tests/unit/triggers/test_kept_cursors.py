@@ -7,7 +7,7 @@ import pytest
 from columnar.errors import HostError, TriggerError
 from columnar.flows import follower
 from columnar.flows.backpressure import LogBounds
-from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.model.trigger_registration import Registration
 from columnar.regions.log.change_record import Sequence

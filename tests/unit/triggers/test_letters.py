@@ -6,10 +6,12 @@ import pytest
 
 from columnar.errors import DamagedData, TriggerError
 from columnar.model.mutation import Put, RowMutation
+from columnar.model.system_tables import DEAD_LETTERS_TABLE
+from columnar.operations import system_tables
 from columnar.regions.log.change_record import ChangeRecord
-from columnar.triggers import dead_letter_store, dead_letters, system_tables
+from columnar.triggers import dead_letter_store, dead_letters
 from columnar.triggers.api import Change
-from columnar.triggers.dead_letters import DEAD_LETTERS_TABLE, INFO, DeadLetter
+from columnar.triggers.dead_letters import INFO, DeadLetter
 from columnar.triggers.slices import change_from
 from tests.support.fake_links import runs
 from tests.unit.triggers.test_dispatcher import Bench, on_bench

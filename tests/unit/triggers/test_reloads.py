@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from columnar.runtime.log_lines import change_levels
 from columnar.triggers import module_checks
 from tests.support.fake_links import FakeLink
 from tests.unit.triggers.test_dispatcher import Bench, on_bench
@@ -68,3 +69,20 @@ async def test_a_check_ends_with_its_worker_alone(bench: Bench) -> None:
     (number,) = [parts[1] for parts in bench.main.sent if parts[0] == "check"]
     bench.main.listener.take_frame(["checked", number, "SyntaxError: why"])
     assert await checking == "SyntaxError: why"
+
+
+@on_bench()
+async def test_workers_take_levels_at_once_and_at_their_start(bench: Bench) -> None:
+    bench.main.sent.clear()
+    bench.main.start()
+    assert not any(parts[0] == "levels" for parts in bench.main.sent), "no logger has a level of its own"
+    change_levels(["of.functions=debug"])
+    try:
+        bench.dispatcher.sender.send_levels()
+        bench.main.die()
+        bench.main.start()
+        assert [parts for parts in bench.main.sent if parts[0] == "levels"] == [
+            ("levels", {"of.functions": "DEBUG"})
+        ] * 2
+    finally:
+        change_levels(["of.functions=default"])

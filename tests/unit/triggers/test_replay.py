@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from columnar.errors import HostError, IllegalArgument, TriggerError
-from columnar.flows.delivery_state import Cursor, pack_cursor
+from columnar.flows.delivery_cursor import Cursor, pack_cursor
 from columnar.flows.follower_name import trigger
 from columnar.model.derivations import BEGINNING, Replay
 from columnar.model.trigger_registration import start_at

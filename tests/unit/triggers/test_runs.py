@@ -29,7 +29,7 @@ async def run_of(bench: Bench, rows: list[bytes] = ROWS, name: str = "t", **sett
     await bench.put(*rows)
     bench.dispatcher.resume(name)
     found = [call for call in runs(*bench.main.sent) if call[1] == name]
-    ((number, _, _, _, changes, _, _),) = found
+    ((number, _, _, _, changes, _, _, _),) = found
     assert [change[1] for change in changes] == rows
     bench.main.sent.clear()
     return int(number)
@@ -161,7 +161,7 @@ async def test_a_rated_trigger_gets_no_run_over_its_rate(bench: Bench) -> None:
 
 def send_run(store: Store, number: int, function: str, count: int) -> None:
     changes = [[CHANGE[0], b"r%d" % at, *CHANGE[2:]] for at in range(count)]
-    call = [number, function, f"allowed_triggers:{function}", 8, changes, None, False]
+    call = [number, function, f"allowed_triggers:{function}", 8, changes, None, False, ""]
     store.ours.sendall(pack("run", [call]))
 
 

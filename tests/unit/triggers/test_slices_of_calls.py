@@ -27,7 +27,7 @@ def slices_of(is_batch: bool, steps: list[int | None]) -> list[list[bytes]]:
             yield (argument[number % 2], effect) if is_batch else effect
 
     changes = [CHANGE, [CHANGE[0], b"s", *CHANGE[2:]]] if is_batch else [CHANGE]
-    call = Call([1, "t", "m:f", 64, changes, None, is_batch])
+    call = Call([1, "t", "m:f", 64, changes, None, is_batch, ""])
     found: list[list[bytes]] = []
     while True:
         _, what, effects, error, *_ = call.run(lambda _: Function(yields, False), lambda: None)  # type: ignore[arg-type,return-value]

@@ -105,7 +105,7 @@ class Worker:
         at = max([at for at, row in enumerate(rows) if row in ROWS[1:4]], default=-1) + 1
         for one in range(at):
             if self.link.is_up:
-                self._run([number + one, *call[1:4], [call[4][one]], None, False])
+                self._run([number + one, *call[1:4], [call[4][one]], None, False, call[7]])
         if self.link.is_up and rows[at:]:
             effects = [[[1, b"out", trigger.encode() + b"-" + row, {b"f:a": b"1"}]] for row in rows[at:]]
             self._soon(self.link.listener.take_frame, ["did", [[number + at, effects, _USED_US, 0]]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,37 @@ def test_a_region_that_cannot_be_read_for_a_while_is_read_again(what: str) -> No
         assert await bench.keeper.dead_letters("t", 10) == [], "that was no attempt"
 
     run()
+
+
+def test_a_region_that_cannot_be_read_is_a_line_when_that_begins_changes_and_ends(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not at each retry: a trigger whose owner lost a right retries for days."""
+    monkeypatch.setattr(delivery_state, "pause_s", lambda _failures: 0.001)
+
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.add("t")
+        log = bench.region(b"00").log
+        read = log.read_records
+        for reason, times in (("the disk is slow", 5), ("the disk is full", 5)):
+            read = failing(times, HostError(reason), read)
+        monkeypatch.setattr(log, "read_records", read)
+        for _ in range(2):
+            await bench.put(b"00")
+            await bench.main.until(lambda: bench.main.sent)
+            ((call_id, _, _),) = bench.main.take()
+            bench.main.answer(call_id)
+            assert await bench.keeper.wait_delivered("t", "", 5.0)
+        await bench.put(b"00")
+
+    with caplog.at_level(logging.INFO, "columnar.triggers.consumer"):
+        run()
+    begun, changed, ended = [record.getMessage() for record in caplog.records if "region" in record.getMessage()]
+    assert begun.startswith("trigger t cannot read region ")
+    assert "pauses: the disk is full" in begun
+    assert "pauses: the disk is slow" in changed
+    assert ended.endswith("again")
 
 
 @on_bench()
@@ -201,25 +233,34 @@ async def test_a_trigger_that_is_added_while_a_region_cannot_be_read_begins_ther
     assert status.last_error == ""
 
 
-@on_bench()
-async def test_a_backfill_that_fails_for_a_while_goes_on(bench: Bench) -> None:
+def test_a_backfill_that_fails_for_a_while_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """As where the engine is behind for longer than a write waits; the region stays open, and nobody writes."""
-    await bench.put(b"00")
-    with pytest.MonkeyPatch.context() as patch:
-        step, failed = Consumer.backfill_step, list[int]()
 
-        def fails(self: Consumer) -> Any:
-            if len(failed) < 2:
-                failed.append(1)
-                raise HostError("the disk is full")
-            return step(self)
+    @on_bench()
+    async def run(bench: Bench) -> None:
+        await bench.put(b"00")
+        with pytest.MonkeyPatch.context() as patch:
+            step, failed = Consumer.backfill_step, list[int]()
 
-        patch.setattr(Consumer, "backfill_step", fails)
-        await bench.add("t", from_where="beginning")
-        await bench.main.until(lambda: bench.main.sent)
-    ((call_id, _, row),) = bench.main.take()
-    assert (row, len(failed)) == (b"00", 2)
-    (status,) = bench.keeper.trigger_statuses()
-    assert "the disk is full" in status.last_error
-    bench.main.answer(call_id)
-    assert await bench.keeper.wait_delivered("t", "", 5.0)
+            def fails(self: Consumer) -> Any:
+                if len(failed) < 2:
+                    failed.append(1)
+                    raise HostError("the disk is full")
+                return step(self)
+
+            patch.setattr(Consumer, "backfill_step", fails)
+            await bench.add("t", from_where="beginning")
+            await bench.main.until(lambda: bench.main.sent)
+        ((call_id, _, row),) = bench.main.take()
+        assert (row, len(failed)) == (b"00", 2)
+        (status,) = bench.keeper.trigger_statuses()
+        assert "the disk is full" in status.last_error
+        bench.main.answer(call_id)
+        assert await bench.keeper.wait_delivered("t", "", 5.0)
+
+    with caplog.at_level(logging.INFO, "columnar.triggers.consumer"):
+        run()
+    begun, ended, logged = [one.getMessage() for one in caplog.records if "backfill of" in one.getMessage()]
+    assert "pauses: the disk is full" in begun, "one line for both failures"
+    assert ended.endswith("goes on")
+    assert logged.endswith("is logged")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 import threading
@@ -15,7 +16,7 @@ import pytest
 from columnar.model.effect import Put
 from columnar.triggers import slices, threads
 from columnar.triggers.frames import Frames, pack
-from columnar.triggers.slices import SLICE_EFFECTS
+from columnar.triggers.slices import OUTPUT, SLICE_EFFECTS
 from columnar.triggers.worker import OUTPUT_BYTES, Worker
 from tests.support.yielding_functions import effects_of
 
@@ -49,7 +50,7 @@ class Store:
         return self._held.pop(0)
 
     def send(self, number: int, function: str, side_by_side: int = 8, progress: list[Any] | None = None) -> None:
-        call = [number, function, f"allowed_triggers:{function}", side_by_side, [CHANGE], progress, False]
+        call = [number, function, f"allowed_triggers:{function}", side_by_side, [CHANGE], progress, False, ""]
         self.ours.sendall(pack("run", [call]))
 
     def outcome(self) -> list[Any]:
@@ -100,7 +101,9 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
     vars(module).update(prints=prints, prints_much=prints_much, raises=raises, exits=exits, number=5)
     vars(module).update(effects_of(vars(module)))
     monkeypatch.setitem(sys.modules, "allowed_triggers", module)
-    monkeypatch.setattr("columnar.triggers.worker.Connection", lambda *_: types.SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(
+        "columnar.triggers.worker.Connection", lambda *_, user: types.SimpleNamespace(user=user, close=lambda: None)
+    )
     started: list[Store] = []
 
     def start_worker() -> Store:
@@ -112,6 +115,33 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
 
     yield start_worker
     started[0].close()
+
+
+def test_levels_of_the_store_decide_what_functions_log(
+    start: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def logs(_change: Any, _client: Any) -> None:
+        logging.getLogger("of.functions").debug("a detail")
+        logging.getLogger("of.others").info("nothing special")
+        logging.getLogger("of.others").warning("something special")
+
+    vars(sys.modules["allowed_triggers"]).update(logs=logs)
+    monkeypatch.setattr(logging.root, "handlers", [])  # pytest's own
+    monkeypatch.setattr(logging.root, "level", logging.WARNING)
+    store = start()
+    assert store.call(1, "logs")[OUTPUT].strip() == "something special"
+    store.ours.sendall(pack("levels", {"of.functions": "DEBUG"}))
+    said = store.call(2, "logs")[OUTPUT]
+    assert "a detail" in said
+    assert "nothing" not in said
+    assert "something special" in said
+    store.ours.sendall(pack("levels", {"root": "INFO"}))
+    said = store.call(3, "logs")[OUTPUT]
+    assert "a detail" not in said, "it has no level of its own any more"
+    assert "nothing special" in said
+    store.ours.sendall(pack("levels", {}))
+    assert "nothing special" not in store.call(4, "logs")[OUTPUT]
+    assert logging.getLogger("of.functions").level == logging.NOTSET
 
 
 def test_the_client_of_a_call_between_two_slices_is_no_other_calls(start: Callable[[], Store]) -> None:
@@ -242,7 +272,7 @@ def test_outcomes_with_large_effects_do_not_wait_for_each_other(
     monkeypatch.setattr(threads, "GATHER_S", 60.0)
     store = start()
     store.call(1, "megabyte")  # imported
-    calls = [[n, "megabyte", "allowed_triggers:megabyte", 64, [CHANGE], None, False] for n in range(2, 12)]
+    calls = [[n, "megabyte", "allowed_triggers:megabyte", 64, [CHANGE], None, False, ""] for n in range(2, 12)]
     store.ours.sendall(pack("run", calls))
     left = len(calls)
     while left:

@@ -103,7 +103,7 @@ async def test_a_dropped_view_leaves_nothing(house: ViewHouse) -> None:
     await house.add(by_a())
     await house.views.drop("by_a")
     assert stored(house) == {}
-    assert set(house.catalogue.tables) == {"columnar:dead_letters", "t"}
+    assert set(house.catalogue.tables) == {"columnar:dead_letters", "columnar:groups", "columnar:leases", "t"}
     assert house.catalogue.dropped == []
     assert await cursors(house) == set()
     assert house.server.policy_of("t") is None

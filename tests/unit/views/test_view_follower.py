@@ -9,7 +9,7 @@ import pytest
 
 from columnar.errors import NotAllowed, RegionTooBusy
 from columnar.flows import applier
-from columnar.flows.delivery_state import unpack_cursor
+from columnar.flows.delivery_cursor import unpack_cursor
 from columnar.flows.effects import Write
 from columnar.model import region_messages as messages
 from columnar.model.mutation import Delete, Put, RowMutation

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 
 import pytest
 
+from columnar.errors import HostError
 from columnar.flows import applier, delivery_state, governor, region_followers
 from columnar.regions import region
 from columnar.storage.memory import MemoryEngine
@@ -64,3 +67,38 @@ def test_a_view_survives_an_exception_at_each_call_of_the_applier(
 ) -> None:
     survived(a_build_with_changes, applier)
     assert expected_faults()[applier.LOOP] > 10
+
+
+def test_a_view_that_stops_for_a_while_is_two_lines_of_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one at each retry."""
+
+    async def scene() -> None:
+        house = ViewHouse(MemoryEngine(), "regions", CatalogueRows(), FakeClock())
+        await house.start()
+        try:
+            await house.make_source("t", ("f",))
+            await house.add(by_a())
+            await house.settled("by_a")
+            do_a_little, left = follower.ViewFollower._do_a_little, [5]
+
+            def fails(self: follower.ViewFollower) -> bool:
+                if left[0]:
+                    left[0] -= 1
+                    raise HostError("the disk is full")
+                return do_a_little(self)
+
+            monkeypatch.setattr(follower.ViewFollower, "_do_a_little", fails)
+            await house.put_cells("t", b"1", a=b"0", n=b"1")
+            await house.settled("by_a")
+            assert left == [0]
+        finally:
+            await house.close()
+
+    with caplog.at_level(logging.INFO, "columnar.views.follower"):
+        asyncio.run(scene())
+    begun, ended = [one.getMessage() for one in caplog.records if one.name == "columnar.views.follower"]
+    assert begun.startswith("view by_a stops in region ")
+    assert begun.endswith("the disk is full")
+    assert ended.startswith("view by_a goes on in region ")

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from wikibench.exchange import Answer, NoAnswer, Wire
+from gauge.histogram import Histogram
+from wikibench.http.answer import Answer, NoAnswer
+from wikibench.http.pool import Wire
 from wikibench.injector import Injector
 from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Pace, plan, planned_seconds, shape_of
 from wikibench.run import figures
 from wikibench.summary import Replay
 from wikibench.target import parse_target
-from wikibench.trace import VIEW, Request
+from wikibench.trace.lines import VIEW, Request
 from wikibench.visits import Load
 
 STALL_S = (0.4, 0.9)
@@ -84,9 +86,8 @@ def replay_in_own_time(**load: Any) -> Replay:
     return figures(injector)
 
 
-def at_least(histogram: Any, milliseconds: int) -> int:
-    recorded = histogram.get_recorded_iterator()
-    return sum(one.count_added_in_this_iter_step for one in recorded if one.value_iterated_to >= milliseconds * 1000)
+def at_least(histogram: Histogram, milliseconds: int) -> int:
+    return sum(count for value, count in histogram.counts.items() if histogram.top_of(value) >= milliseconds * 1000)
 
 
 def test_a_stall_is_charged_to_everybody_who_came_meanwhile_and_to_nobody_else() -> None:
@@ -98,9 +99,9 @@ def test_a_stall_is_charged_to_everybody_who_came_meanwhile_and_to_nobody_else()
     assert at_least(response, 5) == pytest.approx(100, abs=1)
     assert at_least(response, 50) == pytest.approx(90, abs=1)
     assert at_least(response, 250) == pytest.approx(50, abs=1)
-    assert response.get_max_value() == pytest.approx(500_000, abs=EXACTLY_US)
-    assert result.own_lateness.get_max_value() <= EXACTLY_US
-    assert result.slot_wait.get_total_count() == 0
+    assert response.percentile(100) == pytest.approx(500_000, abs=EXACTLY_US)
+    assert result.own_lateness.percentile(100) <= EXACTLY_US
+    assert result.slot_wait.count == 0
 
 
 def test_with_four_in_the_air_the_wait_of_the_others_still_counts_and_is_the_wikis() -> None:
@@ -110,14 +111,14 @@ def test_with_four_in_the_air_the_wait_of_the_others_still_counts_and_is_the_wik
     assert at_least(result.recorder.service(), 50) == 4, "a closed loop would show these alone"
     assert at_least(result.recorder.response(), 50) == pytest.approx(90, abs=1)
     assert at_least(result.recorder.response(), 250) == pytest.approx(50, abs=1)
-    assert result.slot_wait.get_max_value() == pytest.approx(480_000, abs=EXACTLY_US)
-    assert result.own_lateness.get_max_value() <= EXACTLY_US
+    assert result.slot_wait.percentile(100) == pytest.approx(480_000, abs=EXACTLY_US)
+    assert result.own_lateness.percentile(100) <= EXACTLY_US
 
 
 def test_all_who_had_to_wait_for_a_slot_are_counted_not_those_at_the_head_alone() -> None:
     """All answers come at 0.9 s: of the hundred that came in the stall four are sent, and all others wait."""
     result = replay_in_own_time(open_requests=4)
-    assert result.slot_wait.get_total_count() == pytest.approx(96, abs=1)
+    assert result.slot_wait.count == pytest.approx(96, abs=1)
     assert at_least(result.slot_wait, 240) == pytest.approx(48, abs=2)
 
 
@@ -128,4 +129,4 @@ def test_those_that_were_never_sent_have_waited_too() -> None:
     with asyncio.Runner(loop_factory=OwnLoop) as runner:
         injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
         runner.run(injector.run(plan(lambda: requests, pace, shape)))
-    assert injector.slot_wait.get_total_count() == pytest.approx(76, abs=2), "0.4 s of 200 a second, but for four"
+    assert injector.slot_wait.count == pytest.approx(76, abs=2), "0.4 s of 200 a second, but for four"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from columnar.bench.figures import HIGHEST_US, mean_us, new_histogram, record_us
+from gauge.histogram import HIGHEST_US, Histogram, merged
 from wikibench.latency import Recorder, Sample
 from wikibench.limits import FAILURES_KEPT
 from wikibench.outcome import Kind, Outcome, classify
@@ -34,8 +33,8 @@ def replay_of(recorder: Recorder, **other: float) -> Replay:
     return Replay(
         recorder=recorder,
         warm_up=Recorder(10),
-        own_lateness=new_histogram(),
-        slot_wait=new_histogram(),
+        own_lateness=Histogram(),
+        slot_wait=Histogram(),
         ending="complete",
         sent=0,
         most_open=1,
@@ -60,9 +59,9 @@ def test_every_sample_is_in_one_class_and_one_interval(samples: list[Sample]) ->
 def test_response_and_service_are_told_apart() -> None:
     recorder = Recorder(10)
     recorder.add(Sample(Kind.PAGE, Outcome.OK, intended_s=1.0, sent_s=1.5, ended_s=1.6))
-    assert recorder.response().get_max_value() == pytest.approx(600_000, rel=0.001)
-    assert recorder.service().get_max_value() == pytest.approx(100_000, rel=0.001)
-    assert recorder.response(Kind.MISSING).get_total_count() == 0
+    assert recorder.response().percentile(100) == pytest.approx(600_000, rel=0.001)
+    assert recorder.service().percentile(100) == pytest.approx(100_000, rel=0.001)
+    assert recorder.response(Kind.MISSING).count == 0
 
 
 def test_what_the_user_cut_off_is_in_no_percentile_and_is_no_failure() -> None:
@@ -71,7 +70,7 @@ def test_what_the_user_cut_off_is_in_no_percentile_and_is_no_failure() -> None:
     recorder.add(Sample(Kind.PAGE, Outcome.INTERRUPTED, 0, 0, 9))
     recorder.check()
     assert recorder.failed() == 0
-    assert recorder.response().get_total_count() == 1
+    assert recorder.response().count == 1
     assert recorder.count() == 2
 
 
@@ -79,7 +78,7 @@ def test_an_hour_is_the_top_and_failures_kept_are_bounded() -> None:
     recorder = Recorder(10)
     for _ in range(FAILURES_KEPT + 5):
         recorder.add(Sample(Kind.PAGE, Outcome.TIMEOUT, 0, 0, 10_000))
-    assert recorder.response().get_max_value() <= HIGHEST_US * 1.001
+    assert recorder.response().percentile(100) <= HIGHEST_US * 1.001
     assert len(recorder.failures) == FAILURES_KEPT
     assert recorder.failed() == FAILURES_KEPT + 5
 
@@ -125,17 +124,17 @@ def test_the_summary_is_json_and_its_histograms_can_be_merged() -> None:
     assert summary["rate"]["page_views_per_s"] == pytest.approx(10.0)
     page = next(row for row in summary["by_kind_and_outcome"] if row["outcome"] == "2xx")
     assert page["response_time"]["p50_ms"] == pytest.approx(50, rel=0.01)
-    merged = new_histogram()
-    merged.add(HdrHistogram.decode(page["response_time_us_hdr_base64"]))
-    merged.add(HdrHistogram.decode(page["response_time_us_hdr_base64"]))
-    assert merged.get_total_count() == 200
+    intervals = [row["response_time_us_hdr_base64"] for row in summary["intervals"]]
+    assert merged((Histogram.decode(text) for text in intervals if text), digits=2).count == 102
+    twice = [Histogram.decode(page["response_time_us_hdr_base64"])] * 2
+    assert merged(twice).count == 200
 
 
 def test_the_percentile_curve_rises_and_ends_at_the_slowest() -> None:
-    histogram = new_histogram()
+    histogram = Histogram()
     assert distribution(histogram) == []
     for n in range(1, 1001):
-        histogram.record_value(n * 1000)
+        histogram.record(n * 1000)
     curve = distribution(histogram)
     assert [x for x, _ in curve] == sorted(x for x, _ in curve)
     assert [y for _, y in curve] == sorted(y for _, y in curve)
@@ -146,18 +145,9 @@ def test_a_generator_that_cannot_be_believed_says_so() -> None:
     recorder = Recorder(10)
     recorder.add(Sample(Kind.PAGE, Outcome.OK, 0, 0, 0.1))
     replay = replay_of(recorder, cpu_s=9.5)
-    replay.own_lateness.record_value(50_000)
-    replay.slot_wait.record_value(1_000)
+    replay.own_lateness.record(50_000)
+    replay.slot_wait.record(1_000)
     warnings = " ".join(summarize(replay, [], {})["generator"]["warnings"])
     assert "sent late" in warnings
     assert "95% of a core" in warnings
     assert "512 were open" in warnings
-
-
-def test_the_mean_is_that_of_the_histogram() -> None:
-    histogram = new_histogram()
-    assert mean_us(histogram) == 0
-    for value in (1, 2, 900, 1_000_000, 1_000_000):
-        record_us(histogram, value)
-    assert mean_us(histogram) == pytest.approx(histogram.get_mean_value(), rel=1e-3)
-    assert mean_us(histogram) == pytest.approx(400_180.6, rel=1e-3)

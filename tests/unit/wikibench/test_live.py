@@ -11,7 +11,7 @@ import pytest
 
 from wikibench import live
 from wikibench.injector import Injector
-from wikibench.live import LiveLine, takes_a_line
+from wikibench.live import LiveLine, snapshot_of, takes_a_line
 from wikibench.target import Target
 from wikibench.visits import Load
 
@@ -25,7 +25,7 @@ def test_a_pipe_that_nobody_reads_takes_no_line_and_holds_nothing_up(monkeypatch
         injector = Injector(Load(Target("http://x"), planned_s=1.0, open_requests=1))
         line = LiveLine("replay")
         assert takes_a_line(errors)
-        line.tick(injector)
+        line.tick(snapshot_of(injector))
         assert os.read(reading, 4_096).startswith(b"replay  ")
         os.set_blocking(writing, False)
         with suppress(BlockingIOError):
@@ -33,9 +33,9 @@ def test_a_pipe_that_nobody_reads_takes_no_line_and_holds_nothing_up(monkeypatch
                 os.write(writing, b"." * 4_096)
         os.set_blocking(writing, True)
         assert not takes_a_line(errors)
-        line.tick(injector)  # returns
+        line.tick(snapshot_of(injector))  # returns
         os.read(reading, 65_536)
-        line.tick(injector)
+        line.tick(snapshot_of(injector))
         os.close(reading)
 
 

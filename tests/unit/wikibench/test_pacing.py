@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wikibench.errors import PlanError
 from wikibench.pacing import Pace, Planned, plan, planned_seconds, shape_of
-from wikibench.trace import Request
+from wikibench.trace.lines import Request
 
 TIMES = st.lists(st.integers(0, 100_000_000), min_size=1, max_size=60)
 PACES = st.one_of(
@@ -19,7 +21,7 @@ PACES = st.one_of(
 
 def planned(times_us: list[int], pace: Pace) -> list[Planned]:
     requests = [Request(time, str(index)) for index, time in enumerate(times_us)]
-    return list(plan(lambda: requests, pace, shape_of(requests, pace.max_gap_us)))
+    return list(plan(lambda: requests, pace, shape_of(requests, pace.max_gap_us), Random(pace.poisson_seed)))
 
 
 @given(TIMES, PACES)
@@ -86,9 +88,27 @@ def test_how_long_it_will_take() -> None:
         ({"rate": 1.0, "speed": 1.0}, "not both"),
         ({"even": True}, "--even needs --rate"),
         ({"loop": True}, "never end"),
+        ({"rate": 1.0, "poisson_seed": 1}, "random starts need"),
         ({"rate": 0.0}, "more than 0"),
     ],
 )
 def test_contradictions_are_refused(bad: dict[str, float], why: str) -> None:
     with pytest.raises(PlanError, match=why):
         Pace(**bad)  # type: ignore[arg-type]
+
+
+def test_random_starts_have_exactly_the_rate_whatever_the_shape_and_begin_where_they_should() -> None:
+    pace = Pace(rate=50, duration_s=2.0, loop=True, skip=3, poisson_seed=7)
+    found = planned([0, 1, 2, 90_000_000, 90_000_001], pace)
+    assert len(found) == 100
+    assert [one.request.url for one in found[:8]] == ["3", "4", "0", "1", "2", "3", "4", "0"]
+    starts = [one.start_s for one in found]
+    assert starts == sorted(starts)
+    assert 0 <= starts[0] < starts[-1] < 2.0
+    assert starts == [one.start_s for one in planned([0, 1, 2, 90_000_000, 90_000_001], pace)], "of one seed"
+
+
+def test_equal_gaps_begin_where_they_should_too() -> None:
+    found = planned([0, 1, 2], Pace(rate=10, even=True, duration_s=0.5, loop=True, skip=2))
+    assert [one.request.url for one in found] == ["2", "0", "1", "2", "0"]
+    assert [one.start_s for one in found] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])

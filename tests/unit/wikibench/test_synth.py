@@ -9,8 +9,8 @@ import pytest
 
 from wikibench.errors import PlanError
 from wikibench.paths import Layout, page_name
-from wikibench.synth import HOURLY, Recipe, day_factor, size_of, synthesize
-from wikibench.trace import Request, format_line, parse_line
+from wikibench.trace.lines import Request, format_line, parse_line
+from wikibench.trace.synth import HOURLY, Recipe, day_factor, size_of, synthesize
 
 TITLES = [f"Page {n}" for n in range(300)] + ["Ēdole?", "a/b#c", "100%", "edit"]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wikibench.errors import TraceError
-from wikibench.trace import MISSING, SAVE, VIEW, Request, format_line, in_order, parse, parse_line
+from wikibench.trace.lines import MISSING, SAVE, VIEW, Request, format_line, in_order, parse, parse_line
 
 URL = "http://upload.wikimedia.org/wikipedia/en/thumb/e/e4/James_Johnson.jpg/200px-James_Johnson.jpg"
 WORD = st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters=" \x85"), max_size=30)

@@ -21,8 +21,7 @@ from wikka_port.commands.config import TABLES
 from wikka_port.commands.run import _start
 from wikka_port.commands.settings import WIKKA
 from wikka_port.config import WikiConfig
-from wikka_port.edit_buckets import EditBuckets
-from wikka_port.serve import _Parent
+from wikka_port.serve import Shared, _Parent
 from wikka_port.served_settings import Reading, ServedSettings, UnusableSettings
 
 
@@ -153,7 +152,7 @@ def test_a_machine_without_a_free_process_keeps_the_wiki_and_its_settings(
 ) -> None:
     served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
     first = WikiConfig(site_name="First")
-    parent = _Parent(first, [], lambda _address: None, EditBuckets.opened(1), served)
+    parent = _Parent(first, [], lambda _address: None, Shared.opened(WikiConfig()), served)
     parent._workers = {5_000_001: 0}
     pipes: list[int] = []
     monkeypatch.setattr(os, "pipe", lambda made=os.pipe: pipes.extend(made()) or tuple(pipes))
@@ -171,7 +170,7 @@ def test_a_machine_without_a_free_process_keeps_the_wiki_and_its_settings(
 def test_a_start_without_a_free_process_ends_with_a_status(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parent = _Parent(WikiConfig(), [], lambda _address: None, EditBuckets.opened(1))
+    parent = _Parent(WikiConfig(), [], lambda _address: None, Shared.opened(WikiConfig()))
     stopped: list[int] = []
     monkeypatch.setattr(os, "fork", no_process)
     monkeypatch.setattr(_Parent, "_stop", lambda _parent, how: stopped.append(how))
@@ -186,7 +185,7 @@ def test_settings_with_which_a_worker_cannot_start_change_none_and_are_tried_aga
 ) -> None:
     served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
     first = WikiConfig(site_name="First")
-    parent = _Parent(first, [], lambda _address: None, EditBuckets.opened(1), served)
+    parent = _Parent(first, [], lambda _address: None, Shared.opened(WikiConfig()), served)
     earlier = {5_000_001: 0, 5_000_002: 1}  # above the highest number of a process
     parent._workers = dict(earlier)
     tried: list[str] = []
@@ -219,7 +218,7 @@ def test_a_stop_while_workers_are_replaced_ends_the_new_ones_too(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     served = ServedSettings("/file", reading("First"), lambda: reading("Second"))
-    parent = _Parent(WikiConfig(), [], lambda _address: None, EditBuckets.opened(1), served)
+    parent = _Parent(WikiConfig(), [], lambda _address: None, Shared.opened(WikiConfig()), served)
     parent._workers = {5_000_001: 0, 5_000_002: 1}
     told: list[int] = []
 

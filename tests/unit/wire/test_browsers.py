@@ -7,7 +7,8 @@ import socket
 import pytest
 
 from columnar.wire.browsers import Visitors, checked_origin
-from columnar.wire.http_framing import HttpFraming, HttpRefused
+from columnar.wire.http.answers import HttpRefused
+from columnar.wire.http_transport import HttpTransport
 
 APP = "https://app.example"
 LOOPBACK = Visitors.of("127.0.0.1", [APP])
@@ -73,8 +74,8 @@ def test_what_is_no_origin_is_told(text: str) -> None:
         checked_origin(text)
 
 
-def asked(method: bytes, *headers: bytes, visitors: Visitors = LOOPBACK) -> HttpFraming:
-    http = HttpFraming(1_000, 10_000, visitors)
+def asked(method: bytes, *headers: bytes, visitors: Visitors = LOOPBACK) -> HttpTransport:
+    http = HttpTransport(1_000, 10_000, visitors)
     lines = [method + b" / HTTP/1.1", b"Host: 127.0.0.1:9090", *headers]
     http.feed(b"\r\n".join(lines) + b"\r\n\r\n" + b"body")
     return http

@@ -6,9 +6,13 @@ import asyncio
 import time
 from itertools import count
 
+import pytest
+
+from columnar.wire import large_calls
 from columnar.wire.large_calls import LIGHT_BYTES, LONG_CALL_S, REST, REST_BESIDE_OTHERS, LargeCaller, LargeCalls
 
 SMALL, LARGE = LIGHT_BYTES, LIGHT_BYTES + 1
+SHORT_CALL_S = LONG_CALL_S / 5
 
 
 def nobody() -> bool:
@@ -37,12 +41,18 @@ def hold(seconds: float) -> None:
         pass
 
 
-async def rest_after_a_long_one(calls: LargeCalls) -> float:
+@pytest.fixture
+def short_calls_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of the longest rest, which is 5 s after a call of the usual length."""
+    monkeypatch.setattr(large_calls, "LONG_CALL_S", SHORT_CALL_S)
+
+
+async def rest_after_a_long_one(calls: LargeCalls, long_call_s: float = LONG_CALL_S) -> float:
     over = asyncio.Event()
     moments = []
 
     def begin() -> None:
-        hold(LONG_CALL_S * 1.02)
+        hold(long_call_s * 1.02)
         moments.append(time.perf_counter())
 
     def end() -> None:
@@ -60,25 +70,27 @@ def test_after_one_that_held_the_loop_the_next_waits() -> None:
     assert REST * LONG_CALL_S <= rest_s < REST_BESIDE_OTHERS * LONG_CALL_S
 
 
+@pytest.mark.usefixtures("short_calls_are_long")
 def test_while_others_ask_it_waits_a_hundredfold() -> None:
     answered = count(step=2)  # more between two looks than the call's own answer
-    assert (
-        asyncio.run(rest_after_a_long_one(LargeCalls(lambda: next(answered), nobody)))
-        >= REST_BESIDE_OTHERS * LONG_CALL_S
-    )
+    calls = LargeCalls(lambda: next(answered), nobody)
+    assert asyncio.run(rest_after_a_long_one(calls, SHORT_CALL_S)) >= REST_BESIDE_OTHERS * SHORT_CALL_S
 
 
+@pytest.mark.usefixtures("short_calls_are_long")
 def test_whose_request_waits_for_the_engine_asks_too() -> None:
     """A loader that stands behind a large write of the same region is answered seldom: it asks all the same."""
-    assert asyncio.run(rest_after_a_long_one(LargeCalls(lambda: 0, lambda: True))) >= REST_BESIDE_OTHERS * LONG_CALL_S
+    calls = LargeCalls(lambda: 0, lambda: True)
+    assert asyncio.run(rest_after_a_long_one(calls, SHORT_CALL_S)) >= REST_BESIDE_OTHERS * SHORT_CALL_S
 
 
+@pytest.mark.usefixtures("short_calls_are_long")
 def test_of_the_heavy_ones_each_pays_for_its_own() -> None:
     """One that costs a quarter of the other's is made four times as often, however many wait."""
 
     async def scene() -> None:
         calls, made, over = LargeCalls(lambda: 0, nobody), [], asyncio.Event()
-        clients = {"dear": (LargeCaller(), 4 * LONG_CALL_S * 1.02), "less dear": (LargeCaller(), LONG_CALL_S * 1.02)}
+        clients = {"dear": (LargeCaller(), 4 * SHORT_CALL_S * 1.02), "less dear": (LargeCaller(), SHORT_CALL_S * 1.02)}
 
         def ask(name: str) -> None:
             caller, cost = clients[name]

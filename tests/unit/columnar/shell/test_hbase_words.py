@@ -25,7 +25,7 @@ KNOWN = {*main.list_commands(None), "where", "move", "assign", "unassign", "bala
 # one argument (``drop 't'``), so it has to mean the same; all else goes through VERBS.
 SAME_NAME = {
     "alter", "append", "assign", "compact", "count", "create", "describe", "disable", "drop", "enable", "flush", "get",
-    "incr", "move", "put", "scan", "split", "status", "truncate", "unassign", "version",
+    "grant", "incr", "move", "put", "revoke", "scan", "split", "status", "truncate", "unassign", "version", "whoami",
 }  # fmt: skip
 # ... and those that do not: why a bare word may be ours all the same.
 OTHER_MEANING = {
@@ -209,7 +209,8 @@ def test_a_call_in_our_words(call: str, written: str) -> None:
         ("create 't','f', {NUMREGIONS => 5}", "SPLITALGO is"),
         ("alter 't', 'delete' => 'f', METHOD => 'x'", "alter --help"),
         ("merge_region 'a','b','c'", "two regions at a time"),
-        ("grant 'me', 'RW'", "docs/security.md"),
+        ("list_security_capabilities", "docs/security.md"),
+        ("user_permission 't.*x'", "there is no pattern"),
         ("scan 't', {LIMIT => 1 + 1}", "neither text in quotes"),
         ("scan 't', {LIMIT => x(1)}", "neither text in quotes"),
         ("put 't','r'", "put takes a table, a row, a column and a value; in Columnar: put TABLE ROW"),

@@ -37,7 +37,7 @@ class KnownNames(StoreNames):
         self.asked: list[tuple[str, str]] = []
         self.forgotten = 0
 
-    def of(self, store: str, tls: Any, kind: str, of: str = "") -> list[str]:
+    def of(self, store: str, tls: Any, kind: str, of: str = "", *, user: Any = None) -> list[str]:
         self.asked.append((kind, of))
         return NAMES.get(kind, [])
 
@@ -355,7 +355,7 @@ def test_no_pages_without_a_terminal_or_a_prompt(is_terminal: bool, pages: bool,
 def test_names_are_remembered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     now, asked = [0.0], []
     names = StoreNames(lambda: now[0])
-    monkeypatch.setattr(names, "_request_names", lambda *what: asked.append(what[2:]) or ["pages"])
+    monkeypatch.setattr(names, "_request_names", lambda *what: asked.append(what[2:4]) or ["pages"])
     for _ in range(3):
         assert names.of("here:1", None, "table") == ["pages"]
     names.of("here:1", None, "family", "pages")

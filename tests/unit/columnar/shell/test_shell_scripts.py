@@ -131,7 +131,10 @@ def test_a_script_ends_at_the_first_error(capsys: pytest.CaptureFixture[str]) ->
         ("helpp", "there is no command helpp; did you mean 'help'?"),
         ("xyzzy", "there is no command xyzzy; 'help' lists the commands"),
         ("scan 't', {LIMIT => 5}", "in Columnar: there is no 'scan' here; help lists what is"),
-        ("whoami", "in Columnar: certificates say who may connect, and all who may do everything: docs/security.md"),
+        (
+            "list_security_capabilities",
+            "in Columnar: whoami says whether the store checks rights; docs/security.md has the rest",
+        ),
     ],
 )
 def test_an_error_is_one_line_with_the_next_step(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

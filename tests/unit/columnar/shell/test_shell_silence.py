@@ -12,9 +12,10 @@ from contextlib import closing, contextmanager
 import pytest
 from thriftpy2.transport import TTransportException
 
+from columnar.client.errors import IOError
 from columnar.client.store_socket import NoAnswer, StoreSocket
 from columnar.shell import connecting
-from columnar.shell.connecting import Unreachable, report_errors
+from columnar.shell.connecting import Refused, Unreachable, report_errors
 from tests.support.shell import Shell
 
 ENDED = "ended the connection before it answered, so the outcome is unknown; look at the store's log, and at --store"
@@ -112,3 +113,19 @@ def test_starting_a_store_is_the_next_step_only_where_nobody_took_the_connection
     with pytest.raises(Unreachable) as raised, report_errors("there"):
         raise error
     assert raised.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("NamespaceNotFoundException: team", "NamespaceNotFoundException: team; 'columnar namespace list' shows {}"),
+        (
+            "NamespaceNotFoundException: team; columnar namespace list shows those there are",
+            "NamespaceNotFoundException: team; columnar namespace list shows {}",
+        ),
+    ],
+)
+def test_a_refusal_has_its_next_step_once(message: str, said: str) -> None:
+    with pytest.raises(Refused) as raised, report_errors("there"):
+        raise IOError(message=message)
+    assert raised.value.message == said.format("those there are")

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from columnar.roles.ports import CLUSTER_METHODS
+from columnar.roles.lazy_methods import CLUSTER_METHODS, LazyHandlers
 from columnar.thrift.cluster_methods import ClusterMethods
-from columnar.thrift.service import LazyHandlers
 
 
 class Part:

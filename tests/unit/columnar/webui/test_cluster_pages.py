@@ -10,6 +10,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families as plain_metrics
 from werkzeug.test import Client
 
 from columnar.master.instructions import DrainServer, MoveRegion, UnassignRegion
@@ -243,6 +245,14 @@ def test_the_triggers_of_all_servers(visit: Visit) -> None:
     assert "s2 did not answer in time" in text
     assert "links pages paused 0.0/s 12 3.2 s 1 2 ValueError: <b>" in text
     assert "<b>" not in visit("/triggers")
+
+
+def test_metrics_are_whole_as_open_metrics(visit: Visit) -> None:
+    """The parser of the library is strict: names, suffixes, the order of samples, and the end."""
+    answer = visit._client.get("/metrics", headers={"Accept": "application/openmetrics-text"})
+    found = {one.name for one in open_metrics(answer.get_data(as_text=True))}
+    assert {"columnar_server_up", "columnar_fenced", "columnar_region_pause_seconds"} <= found
+    assert found == {one.name.removesuffix("_total") for one in plain_metrics(visit("/metrics"))}
 
 
 def test_metrics_and_health(visit: Visit) -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from werkzeug.test import Client, TestResponse
 
 from columnar.model.node_messages import NamedFacts, ServerFacts
@@ -67,6 +68,12 @@ def test_a_node_sends_no_form_anywhere() -> None:
     answer = answer_of(LEADER, "/servers", method="POST")
     assert answer.status_code == 404
     assert "Location" not in answer.headers
+
+
+def test_metrics_of_a_node_are_whole_as_open_metrics() -> None:
+    pages = NodePages(lambda: WELL, environment(), "here", None)
+    answer = Client(pages).get("/metrics", headers={"Accept": "application/openmetrics-text"})
+    assert "columnar_lease_holds" in {one.name for one in open_metrics(answer.get_data(as_text=True))}
 
 
 def test_a_node_shows_its_lease_its_leader_and_its_clock() -> None:

@@ -15,9 +15,8 @@ import pytest
 
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
-from wikka_port.edit_buckets import EditBuckets
 from wikka_port.secret_file import secret_from
-from wikka_port.serve import PortTaken, _Parent, listen
+from wikka_port.serve import PortTaken, Shared, _Parent, listen
 from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
 
@@ -277,7 +276,7 @@ def test_a_stop_passes_over_a_worker_that_has_just_ended(monkeypatch: pytest.Mon
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as running:
-        parent = _Parent(WikiConfig(), [], lambda address: None, EditBuckets.opened(1))
+        parent = _Parent(WikiConfig(), [], lambda address: None, Shared.opened(WikiConfig()))
         parent._workers.update({ended.pid: 0, running.pid: 1})
         parent._stop(signal.SIGTERM)
         assert running.wait(10) == -signal.SIGTERM

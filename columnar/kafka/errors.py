@@ -1,0 +1,36 @@
+"""(pure) Errors of Kafka's protocol, by their numbers there; those of partitions are ``model.topic.TopicError``."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class KafkaError(IntEnum):
+    NONE = 0
+    UNKNOWN_SERVER_ERROR = -1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    REQUEST_TIMED_OUT = 7  # clients send the request again
+    OFFSET_METADATA_TOO_LARGE = 12
+    COORDINATOR_NOT_AVAILABLE = 15  # clients look for the coordinator again
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC = 17
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    TOPIC_AUTHORIZATION_FAILED = 29
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_CONFIG = 40
+    INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
+    GROUP_IS_FULL = 81  # GROUP_MAX_SIZE_REACHED, by Kafka's name

@@ -1,0 +1,1 @@
+"""Users: who somebody is, and what a user may do."""

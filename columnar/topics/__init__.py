@@ -1,0 +1,1 @@
+"""Topics: partitioned logs of record batches, as rows of one table."""

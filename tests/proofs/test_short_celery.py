@@ -1,0 +1,23 @@
+"""A few kills under a Celery worker; ``python -m tests.proofs.celery_kills --kills 50`` is the long form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.proofs.celery_kills import prove
+from tests.support.deep import IS_DEEP
+from tests.support.seeds import seed
+
+pytest.importorskip("celery", reason="celery is not installed: make dev")
+
+
+@pytest.mark.skipif(not IS_DEEP, reason="a minute of kills: with COLUMNAR_DEEP")
+@pytest.mark.lasts(90)
+@pytest.mark.timeout(400)
+def test_kills_lose_no_task(tmp_path: Path) -> None:
+    found = prove(tmp_path, 8, seed(1), print)
+    print(dict(found.counts))
+    assert found.wrong == []
+    assert found.counts["kills of the worker"] > 0

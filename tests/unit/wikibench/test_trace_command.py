@@ -1,0 +1,110 @@
+"""``wikibench trace``: from logs to a trace, to a sample, and what is in them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from wikibench.cli import main
+from wikibench.trace.lines import parse
+
+
+def command(*words: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words], input=text)
+
+
+def line_of(second: int, target: str, status: int = 200, method: str = "GET") -> str:
+    return f'192.0.2.1 - - [01/Jan/2024:00:00:{second:02d} +0000] "{method} {target} HTTP/1.1" {status} 5 "-" "-"\n'
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> list[Path]:
+    """Two logs, the later one first, the earlier one packed."""
+    later, earlier = tmp_path / "access.log", tmp_path / "access.log.1.gz"
+    later.write_text("".join(line_of(30 + n // 10, f"/wiki/Page_{n % 7}") for n in range(200)) + line_of(59, "/x.css"))
+    earlier.write_bytes(gzip.compress("".join(line_of(n // 10, "/wiki/Hot") for n in range(200)).encode()))
+    return [later, earlier]
+
+
+def test_from_logs_to_a_sample(logs: list[Path], tmp_path: Path) -> None:
+    out, small = tmp_path / "day.trace.gz", tmp_path / "small.trace"
+    made = command("trace", "read", *logs, "--out", out)
+    assert made.exit_code == 0, made.output
+    said = made.output.replace("\n", " ")
+    assert "format: combined, which reads 100 of the first 100 lines" in said
+    assert "400 requests over 49." in said
+    assert "from 401 lines, 400 times in whole seconds, spread" in said
+    assert "dropped: 1 a file that pages are made of (--keep static)" in said
+    requests = list(parse(gzip.decompress(out.read_bytes()).decode().splitlines()))
+    times = [one.time_us for one in requests]
+    assert times == sorted(times)
+    assert requests[0].url == "/wiki/Hot", "the earlier log comes first"
+    again = tmp_path / "again.trace.gz"
+    command("trace", "read", *logs, "--out", again)
+    assert again.read_bytes() == out.read_bytes(), "the same seed gives the same trace"
+    told = command("trace", "info", out)
+    assert told.exit_code == 0, told.output
+    for text in ("400 (400 views)", "8; the first 8 have 100.0%", "wiki/Hot", "0 earlier than the line before"):
+        assert text in told.output
+    cut = command("trace", "sample", out, "--pages", "50%", "--out", small)
+    assert cut.exit_code == 0, cut.output
+    assert "thinned because" in cut.output
+    kept = list(parse(small.read_text().splitlines()))
+    assert 120 <= len(kept) <= 280
+    assert {(one.time_us, one.url) for one in kept} <= {(one.time_us, one.url) for one in requests}
+
+
+def test_a_share_of_the_requests(logs: list[Path], tmp_path: Path) -> None:
+    out, thin = tmp_path / "t", tmp_path / "thin"
+    command("trace", "read", *logs, "--out", out, "--within-second", "as-logged")
+    assert command("trace", "sample", out, "--requests", "25%", "--out", thin).exit_code == 0
+    assert 60 <= len(thin.read_text().splitlines()) <= 140
+
+
+def test_a_format_of_a_configuration_and_edits(tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "t"
+    log.write_text("1704067200.500 POST /index.php?title=A&action=submit 302\n1704067201.500 GET /A 200\n")
+    words = ("trace", "read", log, "--out", out, "--format", "nginx:$msec $request_method $request_uri $status")
+    assert command(*words, "--save", "action=submit").exit_code == 0
+    assert out.read_text() == ("1704067200.500 /index.php?title=A&action=submit save\n1704067201.500 /A -\n")
+
+
+def test_mistakes_are_told_in_a_line(logs: list[Path], tmp_path: Path) -> None:
+    odd, static, empty = tmp_path / "odd", tmp_path / "static", tmp_path / "empty"
+    odd.write_text("hello\n" * 5)
+    static.write_text(line_of(1, "/a.css"))
+    empty.write_text("")
+    out = tmp_path / "out"
+    for words, why in (
+        (("read", odd, "--out", out), "take the log_format or LogFormat line"),
+        (("read", empty, "--out", out), "is empty"),
+        (("read", odd, "--out", out, "--format", "combined"), "5 of 5 lines are not of the format combined"),
+        (("read", static, "--out", out), "no page view in"),
+        (("read", odd, "--out", out, "--format", "nginx:$status"), "needs a time and a request"),
+        (("read", "-", "--out", out), "standard input cannot be looked at twice"),
+        (("read", odd, "--out", out, "--view", "("), "is no regular expression"),
+        (("read", odd, "--out", out, "--keep", "cats"), "is not a list of static, redirects, refused"),
+        (("sample", odd, "--out", out), "either --pages or --requests"),
+        (("sample", odd, "--out", out, "--pages", "10%"), "trace line 1"),
+        (("info", logs[0]), "an access log (combined), not of a trace"),
+    ):
+        result = command("trace", *words)
+        assert result.exit_code == 2, (words, result.output, result.exception)
+        assert why in result.output.replace("\n", " "), (words, result.output)
+    assert not out.exists(), "nothing was written"
+
+
+def test_a_log_in_place_of_a_trace_is_told_with_what_to_do(logs: list[Path]) -> None:
+    result = command("replay", logs[0], "--target", "http://127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "wikibench trace read" in result.output.replace("\n", " ")
+
+
+def test_standard_input_is_read_if_its_format_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    result = command("trace", "read", "-", "--format", "common", "--out", out, text=line_of(1, "/A"))
+    assert result.exit_code == 0, result.output
+    assert out.read_text().endswith(" /A -\n")

@@ -1,0 +1,1 @@
+"""The commands of ``wikibench``, a module each; ``cli`` names them."""

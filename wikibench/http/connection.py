@@ -1,0 +1,217 @@
+"""Connections: each sends the bytes of a request and returns its ``Answer``, one at a time.
+
+    idle --send--> asked --first byte--> answering --whole answer--> idle, or closed where it cannot be used again
+      any state --end of the connection, bytes that are no HTTP, ``abort``--> closed
+
+llhttp (``httptools``) parses.  An answer without a length ends with its connection; httptools has no call for that
+end, so it is known here (``_until_eof``).  1xx answers are skipped.
+
+Invariants:
+    I1. Each ``send`` gives one result: an Answer that is whole by its own length, or a NoAnswer.
+    I2. A connection is given back to its pool only between two answers, when both sides keep it open.
+    I3. BODY_BYTES bounds the bytes that are held of an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import httptools
+
+from wikibench.limits import BODY_BYTES
+from wikibench.outcome import Outcome
+
+from .answer import Answer, NoAnswer
+
+# No headers of an answer but these are read; the lengths sort out most others without a lower().
+_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING = (
+    b"location",
+    b"set-cookie",
+    b"content-length",
+    b"transfer-encoding",
+    b"content-encoding",
+)
+_LENGTHS: Final = frozenset(map(len, (_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING)))
+TIMEOUT_STEP_S: Final = 0.01
+TIMED_OUT: Final = NoAnswer(Outcome.TIMEOUT, "no whole answer within the timeout")
+_WITHOUT_BODY: Final = frozenset({204, 304})
+
+
+class Connection(asyncio.Protocol):
+    """Owned by the event loop.  ``on_free`` is called when a request may be sent, ``on_lost`` once at its end."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_free: Callable[[Connection], None],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
+        self._loop = loop
+        self._on_free = on_free
+        self._on_lost = on_lost
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[Answer | NoAnswer] | None = None  # of the request under way
+        self._chunks: list[bytes] | None = None  # of the body, if its text is wanted
+        self._used = 0  # requests before the one under way
+        self._is_answering = False
+        self._clear()
+
+    def _clear(self) -> None:
+        self._location = self._cookies = b""
+        self._size = 0
+        self._has_head = False
+        self._until_eof = True
+        self._is_packed = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, frame: bytes, *, keep: bool) -> asyncio.Future[Answer | NoAnswer]:
+        """Send a request; the future's result is its answer, with the text of its body if ``keep``."""
+        transport = self._transport
+        assert transport is not None
+        assert self._waiter is None
+        waiter = self._waiter = self._loop.create_future()
+        self._chunks = [] if keep else None
+        self._is_answering = False
+        transport.write(frame)
+        return waiter
+
+    def abort(self, why: NoAnswer | None = None) -> None:
+        """Close at once.  The request under way, if any, ends with ``why``."""
+        if why is not None:
+            self._end(why)
+        self._waiter = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None:
+            self.abort()  # bytes that nobody asked for: what comes next could not be told from an answer
+            return
+        self._is_answering = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.abort(NoAnswer(Outcome.BROKEN, "the server changed to another protocol"))
+        except httptools.HttpParserError as error:
+            if self._waiter is None:
+                self.abort()
+            else:
+                self.abort(NoAnswer(Outcome.BROKEN, f"an answer that is no HTTP: {_reason(error)}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._on_lost(self)
+        if self._waiter is None:
+            return
+        if not self._is_answering:
+            why = "the connection was closed before the answer" if exc is None else f"the connection broke: {exc}"
+            self._end(NoAnswer(Outcome.BROKEN, why, was_kept=self._used > 0))
+        elif exc is None and self._has_head and self._until_eof:
+            self._end(self._answer())
+        else:
+            self._end(NoAnswer(Outcome.BROKEN, "the connection was closed within the answer"))
+
+    # -- httptools
+
+    def on_message_begin(self) -> None:
+        if self._waiter is None:
+            self.abort()  # more bytes after a whole answer
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(name) not in _LENGTHS:
+            return
+        lower = name.lower()
+        if lower == _LENGTH or (lower == _CODING and b"chunked" in value.lower()):
+            self._until_eof = False
+        elif lower == _LOCATION:
+            self._location = value
+        elif lower == _COOKIE:
+            pair = value.partition(b";")[0].strip()
+            self._cookies = self._cookies + b"; " + pair if self._cookies else pair
+        elif lower == _CONTENT_CODING:
+            self._is_packed = value.strip().lower() != b"identity"
+
+    def on_headers_complete(self) -> None:
+        self._has_head = True
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > BODY_BYTES:
+            self.abort(NoAnswer(Outcome.BROKEN, f"an answer of over {BODY_BYTES} bytes"))
+        elif self._chunks is not None:
+            self._chunks.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._waiter is None:
+            return
+        status = self._parser.get_status_code()
+        if status < 200:
+            self._clear()
+            return
+        keeps = self._parser.should_keep_alive() and (not self._until_eof or status in _WITHOUT_BODY)
+        self._end(self._answer())
+        if keeps and self.is_open:
+            self._used += 1
+            self._on_free(self)
+        elif self._transport is not None:
+            self._transport.close()
+
+    def _answer(self) -> Answer | NoAnswer:
+        if self._chunks is not None and self._is_packed:
+            return NoAnswer(Outcome.BROKEN, "the body is packed, though the request accepts only identity")
+        text = "" if self._chunks is None else b"".join(self._chunks).decode(errors="replace")
+        location = self._location.decode("utf-8", "surrogateescape") if self._location else ""
+        cookies = self._cookies.decode("latin-1") if self._cookies else ""
+        return Answer(self._parser.get_status_code(), location, text, self._size, cookies)
+
+    def _end(self, result: Answer | NoAnswer) -> None:
+        waiter, self._waiter = self._waiter, None
+        self._clear()
+        if waiter is not None and not waiter.done():
+            waiter.set_result(result)
+
+
+class Deadlines:
+    """Deadlines of the requests in the air, all looked at together, so a request ends up to TIMEOUT_STEP_S late.
+
+    A timer of the loop for each would cost more than to parse its answer.  Owned by the event loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._due: dict[Connection, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, connection: Connection, deadline: float) -> None:
+        """End the connection's request at ``deadline``, a time of the loop."""
+        self._due[connection] = deadline
+        if self._timer is None:
+            self._timer = self._loop.call_later(TIMEOUT_STEP_S, self._end_due)
+
+    def forget(self, connection: Connection) -> None:
+        self._due.pop(connection, None)
+
+    def _end_due(self) -> None:
+        now = self._loop.time()
+        for connection in [one for one, deadline in self._due.items() if deadline <= now]:
+            connection.abort(TIMED_OUT)
+        self._timer = self._loop.call_later(TIMEOUT_STEP_S, self._end_due) if self._due else None
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _reason(error: Any) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,147 @@
+"""Access logs to requests: which lines are page views, and when in its second each began (pure).
+
+    GET, HEAD       a view; with status 404 a view of a page that is not there (``missing``)
+    POST            an edit, if its address matches ``saves``
+    dropped         everything else, counted by reason: other methods, files that pages are made of, redirects (the
+                    request that follows one is in the log too), refused ones (4xx but 404), lines without a request
+
+Most logs have whole seconds.  Replayed as logged, all requests of a second would come at once, and the wiki would look
+many times as slow as it was; so k requests of a second get k random moments of it, in their order.
+
+Invariants:
+    I1. Each line is kept or counted under one reason (``Tally``).
+    I2. The order of the lines of one second is kept.
+
+Knows nothing of files, and of formats only that they give entries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from gauge.arrivals import Uniform, in_order
+from wikibench.limits import BAD_LINES_KEPT
+
+from .lines import MISSING, SAVE, VIEW, Request
+from .log_entries import COMMENT, MICROS, NO_REQUEST, UNREADABLE, Entry, LogFormat
+
+SECOND_LINES: Final = 100_000  # of one second that are held to be spread over it; more are spread in several groups
+STATIC: Final = re.compile(
+    r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|eot|otf)(?:\?|$)", re.IGNORECASE
+)
+KEEPABLE: Final = ("static", "redirects", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``views`` restricts the views to addresses that match; ``saves`` makes edits of POSTs to those that match."""
+
+    views: re.Pattern[str] | None = None
+    saves: re.Pattern[str] | None = None
+    keep: frozenset[str] = frozenset()  # of KEEPABLE
+
+    def request_of(self, entry: Entry) -> Request | str:
+        """Return the request of an entry, or the reason why it is dropped."""
+        target, status = entry.target, entry.status
+        if not target.startswith("/"):
+            if "://" not in target:
+                return NO_REQUEST
+        elif entry.host:
+            target = f"http://{entry.host}{target}"
+        if entry.method == "POST":
+            if self.saves is None or not self.saves.search(entry.target):
+                return "a POST that is no save (--save)"
+            flag = SAVE
+        elif entry.method in ("GET", "HEAD"):
+            if self.views is not None and not self.views.search(entry.target):
+                return "an address that --view does not match"
+            if "static" not in self.keep and STATIC.search(entry.target):
+                return "a file that pages are made of (--keep static)"
+            flag = MISSING if status == 404 else VIEW
+            if 300 <= status < 400 and status != 304 and "redirects" not in self.keep:
+                return "a redirect, whose target is in the log too (--keep redirects)"
+        else:
+            return "another method than GET, HEAD and POST"
+        if 400 <= status < 500 and flag != MISSING and "refused" not in self.keep:
+            return "refused by the server, 4xx (--keep refused)"
+        return Request(entry.time_us, target, flag)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The lines of a log that were read."""
+
+    lines: int = 0
+    kept: int = 0
+    whole_seconds: int = 0  # of those kept
+    dropped: Counter[str] = field(default_factory=Counter)
+    first_bad: list[tuple[int, str]] = field(default_factory=list)  # the first unreadable lines, with their numbers
+
+    @property
+    def unreadable(self) -> int:
+        return self.dropped[UNREADABLE]
+
+    def keep(self, *, is_whole: bool) -> None:
+        self.lines += 1
+        self.kept += 1
+        self.whole_seconds += is_whole
+
+    def drop(self, reason: str, line: str) -> None:
+        self.lines += 1
+        self.dropped[reason] += 1
+        if reason == UNREADABLE and len(self.first_bad) < BAD_LINES_KEPT:
+            self.first_bad.append((self.lines, line.rstrip("\n")))
+
+    def check(self) -> None:
+        """Raise AssertionError if I1 is broken."""
+        assert self.lines == self.kept + self.dropped.total()
+
+
+def requests_of(
+    lines: Iterable[str], log_format: LogFormat, selection: Selection, tally: Tally, rng: Uniform | None
+) -> Iterator[Request]:
+    """Yield the requests of a log in the order of its lines, and count all lines in ``tally``.
+
+    ``rng`` gives the moments within whole seconds; without it they stay as logged.
+    """
+    kept = _kept(lines, log_format, selection, tally)
+    return (request for request, _ in kept) if rng is None else _within_seconds(kept, rng)
+
+
+def _kept(
+    lines: Iterable[str], log_format: LogFormat, selection: Selection, tally: Tally
+) -> Iterator[tuple[Request, int | None]]:
+    """Yield each request with its logged second, or None if its log has fractions."""
+    for line in lines:
+        entry = log_format.parse(line) if not line.isspace() else COMMENT
+        found = selection.request_of(entry) if isinstance(entry, Entry) else entry
+        if isinstance(found, str):
+            tally.drop(found, line)
+            continue
+        assert isinstance(entry, Entry)
+        tally.keep(is_whole=entry.is_whole)
+        yield found, (entry.time_us + entry.before_us) // MICROS if entry.is_whole else None
+
+
+def _within_seconds(kept: Iterable[tuple[Request, int | None]], rng: Uniform) -> Iterator[Request]:
+    group: list[Request] = []
+    group_second: int | None = None
+    for request, second in kept:
+        if group and (second != group_second or len(group) >= SECOND_LINES):
+            yield from _spread(group, rng)
+            group = []
+        if second is None:
+            yield request
+            continue
+        group_second = second
+        group.append(request)
+    yield from _spread(group, rng)
+
+
+def _spread(group: list[Request], rng: Uniform) -> Iterator[Request]:
+    for request, at_s in zip(group, in_order(rng, len(group), 1.0), strict=True):
+        yield Request(request.time_us + min(int(at_s * MICROS), MICROS - 1), request.url, request.flag)
