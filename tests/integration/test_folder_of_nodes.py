@@ -18,6 +18,7 @@ from columnar.model.system_tables import SYSTEM_TABLES
 from columnar.storage.cluster_file import write_cluster
 from columnar.storage.region_folders import RegionFolders
 from columnar.storage.rocks import RocksEngine
+from tests.proofs.battle import checked
 from tests.support.cluster_process import ClusterProcess
 
 ROWS = {b"%02d" % n: b"value %d" % n for n in range(40)}
@@ -110,6 +111,8 @@ def test_a_check_reads_the_newest_generations_and_says_what_is_older(data: Path)
     regions = sum(name.endswith(f".{GENERATION}") for name in os.listdir(data / "regions"))
     assert regions == 4 + len(SYSTEM_TABLES)
     assert len(older) == 2 * regions + 1 + 2, "two sources of each, the catalogue's, and what a server made anew"
+    assert found["findings"] == older
+    assert checked(data) == [], "a proof calls none of them a fault"
 
 
 def test_a_check_finds_a_folder_of_a_higher_generation_than_the_catalogue_names(data: Path) -> None:
