@@ -29,8 +29,8 @@ from .pacing import Pace, planned_seconds
 from .report import require_writable, write_report
 from .requirements import Requirement
 from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
-from .target import parse_target
-from .target_check import titles_of_file, titles_of_wiki
+from .targets.target import parse_target
+from .targets.titles import titles_of_file, titles_of_wiki
 from .trace.files import write_trace
 from .trace.synth import Recipe, size_of, synthesize
 

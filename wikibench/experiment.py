@@ -18,14 +18,14 @@ from .errors import ForeignPagesError, PlanError
 from .limits import LINK_NAMES
 from .live import LiveLine, snapshot_of
 from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
-from .paths import Layout, page_name, parse_rewrite
 from .report import environment
 from .requirements import Requirement
 from .run import replay
 from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, summarize, why_not_valid
-from .target import Target, parse_target, require_loopback
-from .target_check import pages_of_others, require_answer
+from .targets.paths import Layout, page_name, parse_rewrite
+from .targets.target import Target, parse_target, require_loopback
+from .targets.target_check import pages_of_others, require_answer
 from .trace.files import TraceFile
 from .visits import Load
 from .workers import replay_shared
@@ -142,7 +142,8 @@ def _require_consent(target: Target, layout: Layout, trace: TraceFile, given: di
     """Return whether foreign texts may be overwritten: ask a person at a terminal, refuse without a terminal."""
     if given["allow_edits"]:
         return True
-    found, looked = pages_of_others(target, layout, trace.read(), given["headers"])
+    edited = (layout.page(request.url) for request in trace.read() if request.is_save)
+    found, looked = pages_of_others(target, layout, edited, given["headers"])
     if not found:
         return False
     error = ForeignPagesError(target.url(""), found[0], len(found), looked)

@@ -12,16 +12,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import unquote_plus, urljoin
 
-from .bodies import edit_body, is_of_a_replay
-from .forms import EditForm, find_edit_form
 from .http.answer import Answer, NoAnswer
 from .http.pool import Wire
 from .latency import Sample
 from .limits import DRAIN_S, OPEN_REQUESTS, REDIRECTS, TIMEOUT_S
 from .outcome import Kind, Outcome, classify
 from .pacing import Planned
-from .paths import Layout, page_name
-from .target import Target
+from .targets.bodies import edit_body, is_of_a_replay
+from .targets.forms import EditForm, find_edit_form
+from .targets.paths import Layout, page_name
+from .targets.target import Target
 from .trace.lines import Request
 
 

@@ -24,7 +24,7 @@ from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Pace, plan, planned_seconds, shape_of
 from wikibench.run import replay
 from wikibench.summary import Replay
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 from wikibench.trace.lines import MISSING, SAVE, VIEW, Request
 from wikibench.visits import Load
 

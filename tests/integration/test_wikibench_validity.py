@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from tests.integration.test_wikibench_replay import command, outcomes, run, trace_of
 from tests.support.fake_wiki import FakeWiki, reply
-from wikibench.bodies import edit_body
 from wikibench.cli import main
+from wikibench.targets.bodies import edit_body
 from wikibench.trace.lines import SAVE
 
 

@@ -25,7 +25,7 @@ from wikibench.pacing import Pace, plan, shape_of
 from wikibench.run import replay
 from wikibench.statuses import CONTEXT, INTERRUPTED, MET, MISSED, report_errors
 from wikibench.summary import Replay
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 from wikibench.trace.lines import Request
 from wikibench.visits import Load
 from wikibench.workers import replay_shared

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from wikibench.errors import PlanError, TraceFileError
 from wikibench.options import Share
-from wikibench.paths import Layout, page_name
 from wikibench.statuses import CONTEXT, report_errors
+from wikibench.targets.paths import Layout, page_name
 from wikibench.trace.files import STDIN, TraceFile, opened_lines, write_trace
 from wikibench.trace.lines import MICROS, Request
 from wikibench.trace.log_entries import FormatError, LogFormat

@@ -17,7 +17,7 @@ from typing import IO, Final, cast
 
 from wikibench.errors import TraceError, TraceFileError
 from wikibench.limits import BAD_LINES_KEPT
-from wikibench.paths import host_of
+from wikibench.targets.paths import host_of
 
 from .lines import Request, format_line, in_order, parse
 from .log_formats import guessed

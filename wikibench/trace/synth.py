@@ -33,7 +33,7 @@ from typing import Final, Protocol
 from gauge.arrivals import gaps
 from gauge.popularity import EDITS, VIEWS, RankLaw, Sampler, weights
 from wikibench.errors import PlanError
-from wikibench.paths import name_path
+from wikibench.targets.paths import name_path
 
 from .lines import MICROS, MISSING, SAVE, VIEW, Request
 

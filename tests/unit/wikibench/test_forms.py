@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from urllib.parse import parse_qsl
 
-from wikibench.bodies import MAX_BYTES, MIN_BYTES, edit_body
-from wikibench.forms import find_edit_form
+from wikibench.targets.bodies import MAX_BYTES, MIN_BYTES, edit_body
+from wikibench.targets.forms import find_edit_form
 
 PAGE = """
 <form action="/search"><input name="q" value="x"></form>

@@ -17,7 +17,7 @@ from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Pace, plan, planned_seconds, shape_of
 from wikibench.run import figures
 from wikibench.summary import Replay
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 from wikibench.trace.lines import VIEW, Request
 from wikibench.visits import Load
 

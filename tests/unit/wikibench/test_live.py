@@ -12,7 +12,7 @@ import pytest
 from wikibench import live
 from wikibench.injector import Injector
 from wikibench.live import LiveLine, snapshot_of, takes_a_line
-from wikibench.target import Target
+from wikibench.targets.target import Target
 from wikibench.visits import Load
 
 

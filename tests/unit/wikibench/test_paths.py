@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wikibench.errors import PlanError, TargetError, UnsafeTargetError
-from wikibench.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
-from wikibench.target import Target, parse_target, require_loopback
+from wikibench.targets.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
+from wikibench.targets.target import Target, parse_target, require_loopback
 
 
 @pytest.mark.parametrize(

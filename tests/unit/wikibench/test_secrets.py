@@ -6,7 +6,7 @@ import pytest
 
 from wikibench.errors import TargetError
 from wikibench.secrets import redact_words, redacted, without_login
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from wikibench.errors import PlanError
-from wikibench.paths import Layout, page_name
+from wikibench.targets.paths import Layout, page_name
 from wikibench.trace.lines import Request, format_line, parse_line
 from wikibench.trace.synth import HOURLY, Recipe, day_factor, size_of, synthesize
 

@@ -9,7 +9,7 @@ import pytest
 
 from wikibench.pacing import Planned
 from wikibench.run import replay
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 from wikibench.visits import Load
 
 

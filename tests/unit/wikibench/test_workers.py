@@ -20,7 +20,7 @@ from wikibench.latency import Recorder, Sample
 from wikibench.live import LiveLine
 from wikibench.pacing import Planned
 from wikibench.summary import merged_replays, summarize, why_not_valid
-from wikibench.target import parse_target
+from wikibench.targets.target import parse_target
 from wikibench.trace.lines import Request
 from wikibench.visits import Load
 from wikibench.workers import replay_shared

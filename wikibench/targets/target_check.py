@@ -1,8 +1,5 @@
 """The check of a wiki before any load: whether it answers, and whether edits of a trace would overwrite foreign texts.
 
-This module also gets the names of pages for ``wikibench synth``: from a file with one name a line (UTF-8), or from
-``GET /api/titles`` of the wiki, which has the same form as text/plain.
-
 No redirect is followed, because it may lead to a different host, and no proxy of the environment is used, so only the
 target itself is checked.  A mistake ends in a TargetError of one line, whatever the target answers.
 """
@@ -16,18 +13,17 @@ import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from . import __version__
+from wikibench import __version__
+from wikibench.errors import TargetError, UnresolvedError
+from wikibench.limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S
+
 from .bodies import is_of_a_replay
-from .errors import TargetError, TraceFileError, UnresolvedError
 from .forms import find_edit_form
-from .limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S, TITLES_BYTES
 from .paths import Layout, page_name
 from .target import Target
-from .trace.lines import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +31,6 @@ class Page:
     status: int
     kind: str  # of the content
     data: bytes  # at most as much as was requested
-
-
-TITLES_ROUTE: Final = "/api/titles"
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -77,19 +70,18 @@ def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> N
 
 
 def pages_of_others(
-    target: Target, layout: Layout, requests: Iterable[Request], headers: Iterable[tuple[str, str]]
+    target: Target, layout: Layout, edited: Iterable[str], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Return the pages with foreign texts that the trace would edit, and the number of pages that were checked.
+    """Return those of the ``edited`` paths with foreign texts, and the number of pages that were checked.
 
     At most ``MAX_EDIT_CHECKS`` pages are checked, for at most ``EDIT_CHECK_TIMEOUT_S``; every edit checks the text
     again (``visits``).
     """
     paths: dict[str, None] = {}
-    for request in requests:
-        if request.is_save:
-            paths[layout.page(request.url)] = None
-            if len(paths) >= MAX_EDIT_CHECKS:
-                break
+    for path in edited:
+        paths[path] = None
+        if len(paths) >= MAX_EDIT_CHECKS:
+            break
     ends_s, looked, found = time.monotonic() + EDIT_CHECK_TIMEOUT_S, 0, []
     for path in paths:
         if (left_s := ends_s - time.monotonic()) <= 0:
@@ -103,34 +95,3 @@ def pages_of_others(
         if form is not None and form.body.strip() and not is_of_a_replay(form.body):
             found.append(page_name(path))
     return found, looked
-
-
-def titles_of_file(path: Path) -> list[str]:
-    """Return the names in ``path`` in file order, without empty lines and repeats."""
-    try:
-        return _distinct(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise TraceFileError(str(path), f"page names are UTF-8, one a line ({error})") from error
-
-
-def titles_of_wiki(target: Target) -> list[str]:
-    """Return the names of all pages of the wiki; raises TargetError if it does not have them."""
-    url = target.url(TITLES_ROUTE)
-    remedy = "; write the page names into a file, one a line, and give it with --titles"
-    page = fetch_page(url, most=TITLES_BYTES + 1, headers=target.headers(()))
-    if page.status != 200:
-        raise TargetError(url, f"this wiki does not list its pages here (status {page.status}){remedy}")
-    if page.kind != "text/plain":
-        raise TargetError(url, f"the answer is {page.kind}, not a text/plain list of page names{remedy}")
-    data = page.data
-    if len(data) > TITLES_BYTES:
-        raise TargetError(url, f"the list of pages is over {TITLES_BYTES} bytes{remedy}")
-    titles = _distinct(data.decode("utf-8", errors="replace"))
-    if not titles:
-        raise TargetError(url, "the wiki has no pages yet")
-    return titles
-
-
-def _distinct(text: str) -> list[str]:
-    lines = (line.strip("\r") for line in text.split("\n"))  # not splitlines: names may have U+2028 and its like
-    return list(dict.fromkeys(line for line in lines if line.strip()))

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from .errors import PlanError
-from .limits import PATHS_KEPT
+from wikibench.errors import PlanError
+from wikibench.limits import PATHS_KEPT
 
 # What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
 _SAFE_IN_NAME: Final = "/:()!*',;@-._~$"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from .errors import TargetError, UnresolvedError, UnsafeTargetError
-from .secrets import basic, of_no_address
+from wikibench.errors import TargetError, UnresolvedError, UnsafeTargetError
+from wikibench.secrets import basic, of_no_address
 
 _PORT: Final = "its port is no number; in a password / is written as %2F, ? as %3F, # as %23 and @ as %40"
 
