@@ -101,3 +101,12 @@ class UnresolvedError(TargetError):
 
 class PlanError(WikibenchError):
     """The caller's options contradict each other or leave the replay without an end."""
+
+
+class MapError(WikibenchError):
+    """The caller's --map is no map that can be used."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(f"--map {name}: {why}")

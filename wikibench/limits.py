@@ -40,6 +40,9 @@ BAD_LINES_KEPT: Final = 20
 PATHS_KEPT: Final = 65_536
 """Addresses of the trace whose path is remembered: making one takes 6 us of a view's 30, and most come again."""
 
+MAP_BYTES: Final = 256 * 1024
+"""Of the file of a map."""
+
 LINK_NAMES: Final = 500
 """Page names of the trace that edits link to."""
 

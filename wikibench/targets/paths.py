@@ -15,8 +15,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from wikibench.errors import PlanError
 from wikibench.limits import PATHS_KEPT
 
-# What may stand unescaped in a path that a name is made into; "?", "#" and "%" must not.
-_SAFE_IN_NAME: Final = "/:()!*',;@-._~$"
+from .mapping import SAFE_IN_NAME
+
 # Characters that may stay in a trace's address, which is escaped already.
 _SAFE_IN_ADDRESS: Final = "/:()!*',;@-._~$%?&=+[]"
 _SCRIPT: Final = "index.php"
@@ -79,7 +79,7 @@ def host_of(url: str) -> str | None:
 
 def name_path(name: str) -> str:
     """Return the escaped path (without a leading slash) of a page; blanks are written as ``_``."""
-    return quote(name.replace(" ", "_"), safe=_SAFE_IN_NAME)
+    return quote(name.replace(" ", "_"), safe=SAFE_IN_NAME)
 
 
 def page_name(path: str) -> str:
