@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, unquote, unquote_plus
@@ -50,7 +50,7 @@ def _dokuwiki(name: str) -> str:
     return _SEPARATORS_OF_DOKUWIKI.sub(":", name).strip("_.-:").replace("_", " ")
 
 
-ESCAPES: Final = {
+ESCAPES: Final[Mapping[str, Callable[[str], str]]] = {
     "plain": lambda name: name.replace("_", " "),  # as it is, blanks as _
     "percent": lambda name: name,  # as it is, blanks as %20
     "mediawiki": _mediawiki,  # the first letter is a capital
