@@ -7,7 +7,7 @@
               of the ratios so made is the error.  One run says nothing of how much the next run would differ
 
 Invariants:
-    I1. Of equal systems, 1 - CONFIDENCE of the intervals of pairs leave out a ratio of 1, half of them on either side.
+    I1. If the systems are equal, 1 - CONFIDENCE of the intervals of pairs leave out 1, half of them on either side.
     I2. ``verdict`` names a difference only if the interval leaves out 1 and its middle is beyond the margin.
 
 Knows nothing of what is measured, nor of clocks: chance is an argument.
@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import atan, ceil, cos, exp, log, pi, sin, sqrt
-from random import Random
 from statistics import fmean, stdev
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from gauge.histogram import Histogram
 
@@ -35,6 +34,12 @@ T_HIGHEST: Final = 1e4  # above the quantiles of one degree of freedom that are 
 
 Verdict = Literal["better", "worse", "same", "cannot tell"]
 Figure = Callable[[Sequence[int]], float]  # of the blocks with these numbers, one number a draw
+
+
+class Chooser(Protocol):
+    """The part of ``random.Random`` that draws blocks."""
+
+    def choices(self, population: Sequence[int], *, k: int) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def of_pairs(a: Sequence[float], b: Sequence[float]) -> Ratio | None:
     return Ratio.of_log(fmean(logs), stdev(logs) / sqrt(len(logs)), len(logs) - 1)
 
 
-def of_blocks(a: Figure, a_blocks: int, b: Figure, b_blocks: int, rng: Random) -> Ratio | None:
+def of_blocks(a: Figure, a_blocks: int, b: Figure, b_blocks: int, rng: Chooser) -> Ratio | None:
     """Return the ratio of two runs by their blocks; None for too few blocks or a figure of 0."""
     if min(a_blocks, b_blocks) < LEAST_BLOCKS or min(a(range(a_blocks)), b(range(b_blocks))) <= 0:
         return None
@@ -79,7 +84,7 @@ def of_blocks(a: Figure, a_blocks: int, b: Figure, b_blocks: int, rng: Random) -
     return Ratio.of_log(mean, sqrt(sum(filter(None, errors))), a_blocks + b_blocks - 2)
 
 
-def _squared_error(figure: Figure, blocks: int, rng: Random) -> float | None:
+def _squared_error(figure: Figure, blocks: int, rng: Chooser) -> float | None:
     numbers = range(blocks)
     drawn = [figure(rng.choices(numbers, k=blocks)) for _ in range(RESAMPLES)]
     if min(drawn) <= 0:

@@ -1,4 +1,4 @@
-"""The ``wikibench`` command: synth, replay, search, limits; the place that puts everything together.
+"""The ``wikibench`` command: synth, replay, search, compare, ab, limits; the place that puts everything together.
 
 Exit status: 0 done and every requirement met, 1 a requirement missed, 2 wrong usage or
 nothing to replay against, 3 the run is not valid (whatever was met), 4 a fault of wikibench
@@ -18,6 +18,7 @@ from rich.console import Console
 from gauge.popularity import EDITS, UNIFORM, VIEWS, by_rank
 
 from . import __version__
+from .commands.compare import compare_command
 from .commands.limits import limits
 from .commands.search import search
 from .commands.trace import trace
@@ -171,6 +172,7 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
         click.echo(f"the trace ended after {lasted_s:.1f} s of {pace.duration_s:g}; --loop begins it again", err=True)
 
 
+main.add_command(compare_command)
 main.add_command(search)
 main.add_command(limits)
 main.add_command(trace)

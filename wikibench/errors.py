@@ -110,3 +110,21 @@ class MapError(WikibenchError):
         self.name = name
         self.why = why
         super().__init__(f"--map {name}: {why}")
+
+
+class LimitError(WikibenchError):
+    """The caller wrote a --fail-if that cannot be read."""
+
+    def __init__(self, clause: str, why: str) -> None:
+        self.clause = clause
+        self.why = why
+        super().__init__(f"limit {clause!r}: {why}")
+
+
+class ReportError(WikibenchError):
+    """The caller's file is no report, or does not fit the others."""
+
+    def __init__(self, name: str, why: str) -> None:
+        self.name = name
+        self.why = why
+        super().__init__(f"{name}: {why}")
