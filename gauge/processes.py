@@ -3,8 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A part of a system, such as its store: processes that count with all their descendants."""
+
+    name: str
+    pids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """The processor time of a role in a stretch of load, and its resident memory at the end."""
+
+    name: str
+    cpu_s: float
+    resident_mb: float
+
+
+class RoleWatch:
+    """The processor time of roles from ``begin`` to ``uses``."""
+
+    def __init__(self, roles: Sequence[Role]) -> None:
+        self._roles = roles
+        self._before: list[float] = []
+
+    def begin(self) -> None:
+        self._before = self._cpu_s()
+
+    def uses(self) -> list[RoleUse]:
+        return [
+            RoleUse(role.name, after - before, resident_mb(role.pids))
+            for role, before, after in zip(self._roles, self._before, self._cpu_s(), strict=True)
+        ]
+
+    def _cpu_s(self) -> list[float]:
+        used = iter(cpu_s_of(pid for role in self._roles for pid in role.pids))
+        return [sum(next(used) for _ in role.pids) for role in self._roles]
 
 
 def resident_mb(pids: Iterable[int]) -> float:

@@ -18,6 +18,7 @@ from rich.console import Console
 from gauge.popularity import EDITS, UNIFORM, VIEWS, by_rank
 
 from . import __version__
+from .commands.ab import ab
 from .commands.compare import compare_command
 from .commands.limits import limits
 from .commands.search import search
@@ -172,6 +173,7 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
         click.echo(f"the trace ended after {lasted_s:.1f} s of {pace.duration_s:g}; --loop begins it again", err=True)
 
 
+main.add_command(ab)
 main.add_command(compare_command)
 main.add_command(search)
 main.add_command(limits)

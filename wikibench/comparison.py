@@ -41,9 +41,10 @@ from .errors import LimitError, ReportError
 FORMAT: Final = "wikibench-comparison-1"
 READABLE: Final = ("wikibench-report-1", "wikibench-report-2")
 BLOCK_S: Final = 5.0
-MARGIN: Final = 0.03
+MARGIN: Final = 0.02
 SAME_RATE: Final = 0.02  # offered rates that differ by more are not compared without a remark
 DECIDING: Final = ("cpu", "p50")  # the figures that vary least, so a difference shows in them first
+_BY_WEIGHT: Final[tuple[Verdict, ...]] = ("worse", "better", "cannot tell", "same")
 _PERCENTILES: Final = ("p50", "p95", "p99")
 _CLAUSE: Final = re.compile(r"([\w.:-]+?)\s*([<>])\s*([+-]?\d+(?:\.\d+)?)\s*%")
 Json = dict[str, Any]
@@ -79,7 +80,7 @@ class Difference:
 
     @property
     def decides(self) -> bool:
-        return self.figure.split(".")[0] in DECIDING
+        return self.figure in DECIDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +96,13 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the deciding figures: worse if one is, better if one is and none is worse, and so on."""
-        found = {one.verdict for one in self.differences if one.decides and one.ratio is not None}
-        for word in ("worse", "better", "cannot tell"):
-            if word in found:
-                return word
-        return "same" if found else "cannot tell"
+        """The verdict of the deciding figures; they cannot tell if one differs and another leans the other way."""
+        known = [(one, one.ratio.middle) for one in self.differences if one.decides and one.ratio is not None]
+        found = {one.verdict for one, _ in known}
+        is_more, is_less = (any(sign * (middle - 1) > self.margin for _, middle in known) for sign in (1, -1))
+        if not known or (is_more and is_less):
+            return "cannot tell"
+        return next(word for word in _BY_WEIGHT if word in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import random
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import click
+
+from gauge.processes import Role, RoleUse, RoleWatch
 
 from .errors import ForeignPagesError, PlanError
 from .limits import LINK_NAMES
@@ -35,7 +37,14 @@ class Experiment:
     """A trace and a target, to be replayed once or, by search, many times."""
 
     def __init__(
-        self, path: str, trace: TraceFile, shape: TraceShape, load: Load, late_ms: float, workers: int = 1
+        self,
+        path: str,
+        trace: TraceFile,
+        shape: TraceShape,
+        load: Load,
+        late_ms: float,
+        workers: int = 1,
+        roles: Sequence[Role] = (),
     ) -> None:
         """Take the trace with its ``path``."""
         self.path = path
@@ -45,6 +54,7 @@ class Experiment:
         self.target = load.target
         self._late_ms = late_ms
         self._workers = workers
+        self._watch = RoleWatch(roles)
 
     @classmethod
     def prepared(
@@ -77,7 +87,7 @@ class Experiment:
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        return cls(path, trace, shape, load, given["lateness"] * 1000, given["workers"])
+        return cls(path, trace, shape, load, given["lateness"] * 1000, given["workers"], given["watch"])
 
     def go(self, pace: Pace, title: str) -> Replay:
         planned_s = planned_seconds(pace, self.shape)
@@ -88,12 +98,14 @@ class Experiment:
         def requests() -> Iterator[Planned]:
             return plan(self.trace.read, pace, self.shape, random.Random(pace.poisson_seed))
 
+        self._watch.begin()
         with LiveLine(title) as line:
             if self._workers > 1:
                 return replay_shared(load, requests, self._workers, line)
             return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
 
     def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
+        """Return the report of the last replay."""
         about = {
             "target": self.target.url(""),
             "command_line": shlex.join(["wikibench", *redact_words(sys.argv[1:])]),
@@ -117,9 +129,19 @@ class Experiment:
                 "timeout_s": self.load.timeout_s,
             },
             "environment": environment(),
+            "roles": [_role(use, result.recorder.count() + result.warm_up.count()) for use in self._watch.uses()],
         }
         found = summarize(result, judge_all(required, result), about, why_not_valid(result, self._late_ms))
         return cast("Json", redacted(found, _secrets(self.load.headers)))
+
+
+def _role(use: RoleUse, requests: int) -> Json:
+    return {
+        "role": use.name,
+        "cpu_s": round(use.cpu_s, 2),
+        "cpu_us_a_request": round(use.cpu_s / max(requests, 1) * 1e6, 1),
+        "resident_mb": round(use.resident_mb, 1),
+    }
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
+from gauge.processes import Role
+
 from .errors import WikibenchError
 from .limits import DRAIN_S, LATE_MS, MOST_WORKERS, OPEN_REQUESTS, TIMEOUT_S
 from .requirements import Requirement, parse_requirements
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
+_ROLE: Final = re.compile(r"([\w-]+)=(\d+(?:,\d+)*)")
 _SECONDS: Final = {None: 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
 Command = Callable[..., Any]
@@ -64,6 +68,24 @@ class Requirements(click.ParamType[tuple[Requirement, ...]]):
             self.fail(str(error), param, ctx)
 
 
+class ProcessesOfRole(click.ParamType[Role]):
+    """``ROLE=PID[,PID...]``: processes of this machine."""
+
+    name = "processes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Role:
+        if isinstance(value, Role):
+            return value
+        match = _ROLE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not of the form wiki=1234 or wiki=1234,1235", param, ctx)
+        role = Role(match[1], tuple(int(pid) for pid in match[2].split(",")))
+        for pid in role.pids:
+            if not os.path.exists(f"/proc/{pid}"):
+                self.fail(f"no process {pid} runs on this machine", param, ctx)
+        return role
+
+
 class Header(click.ParamType[tuple[str, str]]):
     """``Name: value``."""
 
@@ -82,14 +104,26 @@ class Header(click.ParamType[tuple[str, str]]):
 
 def load_options(command: Command) -> Command:
     """Add the options for requests and their target, which replay and search share."""
+    return pair_load_options(_WATCH(_TARGET(command)))
+
+
+def pair_load_options(command: Command) -> Command:
+    """Add the options for requests alone; a command with two targets names them itself."""
     for option in reversed(_LOAD_OPTIONS):
         command = option(command)
     return command
 
 
+_TARGET: Final = click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080")
+_WATCH: Final = click.option(
+    "--watch",
+    type=ProcessesOfRole(),
+    multiple=True,
+    metavar="ROLE=PID,...",
+    help="Processes of this machine whose CPU a request is reported, such as wiki=1201.",
+)
 _LOAD_OPTIONS: Final = (
     click.argument("trace", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
-    click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080"),
     click.option(
         "--allow-remote",
         is_flag=True,

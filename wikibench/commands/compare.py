@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 import click
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -84,7 +85,7 @@ def compare_command(
       wikibench compare before/report.json after/report.json
       wikibench compare a1.json a2.json a3.json --with b1.json b2.json b3.json --fail-if 'p50>+5%,cpu>+5%'
 
-    Each figure comes with the interval that holds the ratio of B to A with 90 %, and with the smallest difference
+    Each figure comes with the interval that holds the ratio of B to A with 92 %, and with the smallest difference
     that nine of ten such comparisons would have shown. Three pairs and more say how much runs differ; fewer are
     compared by their blocks of 5 s, which is said "of these runs only". A folder stands for its report.json.
     Better than reports from different hours is `wikibench ab`, which measures both in turn.
@@ -132,9 +133,9 @@ def status_of(comparison: Comparison, limits: Sequence[Limit]) -> int:
 
 def print_comparison(console: Console, comparison: Comparison, limits: Sequence[Limit]) -> None:
     runs = f"{comparison.runs} pairs of runs" if comparison.basis == "pairs" else "blocks of 5 s of these runs only"
-    table = Table(title=f"B against A: {runs}", title_justify="left")
-    table.add_column("figure", no_wrap=True)
-    for name in ("A", "B", "B to A", f"{CONFIDENCE:.0%} between", "would have shown"):
+    table = Table(title=f"B against A: {runs}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for name in ("A", "B", f"B to A, {CONFIDENCE:.0%} between", "visible"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("B is", no_wrap=True)
     for one in comparison.differences:
@@ -163,10 +164,16 @@ _WORDS = {"met": "not beyond", "missed": "BEYOND", "cannot tell": "CANNOT TELL"}
 def _cells(one: Difference) -> list[str]:
     unit = "us" if one.figure.startswith("cpu") else "/s" if one.figure == "rate" else "ms"
     ratio = one.ratio
-    between = ("–", "–", "–") if ratio is None else _of_ratio(ratio)
-    return [one.figure, f"{one.a:.4g} {unit}", f"{one.b:.4g} {unit}", *between, one.verdict]
+    between = "–" if ratio is None else _of_ratio(ratio)
+    visible = "–" if ratio is None else "over 100 %" if ratio.visible >= 1 else f"{ratio.visible * 100:.2g} %"
+    return [f"{one.figure} {unit}", f"{one.a:.4g}", f"{one.b:.4g}", between, visible, one.verdict]
 
 
-def _of_ratio(ratio: Ratio) -> tuple[str, str, str]:
-    low, middle, high = (f"{(value - 1) * 100:+.1f}" for value in (ratio.low, ratio.middle, ratio.high))
-    return f"{middle} %", f"{low} and {high} %", f"{ratio.visible * 100:.1f} %"
+def _of_ratio(ratio: Ratio) -> str:
+    low, middle, high = (_percent(value) for value in (ratio.low, ratio.middle, ratio.high))
+    return f"{middle} % ({low} to {high})"
+
+
+def _percent(ratio: float) -> str:
+    value = (ratio - 1) * 100
+    return f"{value:+.0f}" if abs(value) >= 20 else f"{value:+.1f}"

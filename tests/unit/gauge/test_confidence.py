@@ -23,7 +23,7 @@ from tests.support.deep import seeds
 
 SEEDS = 200
 NOISE = 0.03  # of the machine's speed, in each try and each second anew
-MARGIN = 0.03
+MARGIN = 0.02
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def pairs(rng: Random, slower: float, noise: float, rounds: int = 5) -> tuple[li
     return found
 
 
-def share_called(word: str, slower: float, noise: float = NOISE) -> float:
+def share_called(word: str, slower: float, noise: float = NOISE, count: int = SEEDS) -> float:
     called = []
-    for seed in range(SEEDS):
+    for seed in range(count):
         ratio = of_pairs(*pairs(Random(f"{seed} {slower} {noise}"), slower, noise))
         called.append(verdict(ratio, MARGIN) == word)
-    print(f"{slower:+.0%}, noise {noise:.0%}: {word} in {sum(called) / SEEDS:.1%} of {SEEDS} seeds")
-    return sum(called) / SEEDS
+    print(f"{slower:+.0%}, noise {noise:.0%}: {word} in {sum(called) / count:.1%} of {count} seeds")
+    return sum(called) / count
 
 
 @pytest.mark.parametrize("noise", [0.01, NOISE])
@@ -73,7 +73,7 @@ def test_5_percent_slower_is_found_by_five_rounds() -> None:
 
 def test_with_more_noise_it_is_found_less_often_and_the_smallest_visible_difference_says_so() -> None:
     assert share_called("worse", 0.05, 0.06) < 0.7
-    assert share_called("worse", 0.0, 0.06) <= 0.08, "5 %, and what 200 seeds differ by"
+    assert share_called("worse", 0.0, 0.06, count=4 * SEEDS) <= 0.055
     visible = [of_pairs(*pairs(Random(seed), 0.0, noise)).visible for noise in (0.03, 0.06) for seed in range(50)]
     assert 0.04 < sum(visible[:50]) / 50 < 0.06
     assert 0.08 < sum(visible[50:]) / 50 < 0.12
@@ -124,7 +124,7 @@ def test_a_percentile_of_blocks_is_that_of_their_sum() -> None:
     [
         (0.99, 1.02, "same", "same"),
         (1.001, 1.02, "same", "same"),
-        (1.001, 1.05, "cannot tell", "cannot tell"),
+        (1.001, 1.03, "cannot tell", "cannot tell"),
         (0.9, 1.2, "cannot tell", "cannot tell"),
         (1.01, 1.2, "worse", "better"),
         (0.8, 0.99, "better", "worse"),

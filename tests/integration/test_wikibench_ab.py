@@ -1,0 +1,140 @@
+"""Two wikis measured in turn: who is sent what, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gauge.processes import Role, RoleWatch
+from tests.support.fake_wiki import FakeWiki
+from wikibench.cli import main
+from wikibench.experiment import Experiment
+from wikibench.pacing import Pace
+from wikibench.summary import Replay
+
+
+@pytest.fixture
+def wikis() -> Iterator[tuple[FakeWiki, FakeWiki]]:
+    with FakeWiki() as a, FakeWiki() as b:
+        yield a, b
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "t"
+    path.write_text("".join(f"{n} {1 + n / 1000:.3f} http://w/Page{n} -\n" for n in range(20)))
+    return path
+
+
+def ab(trace: object, wikis: tuple[FakeWiki, FakeWiki], *words: object, lateness: str = "60s") -> Result:
+    urls = ("--a", wikis[0].url, "--b", wikis[1].url)
+    given = ("ab", trace, *urls, "--duration", "0.1s", "--rounds", 2, "--lateness", lateness, *words)
+    return CliRunner().invoke(main, [str(word) for word in given], env={"COLUMNS": "120"})
+
+
+def test_both_are_sent_the_same_requests_in_turn_and_the_reports_are_kept(
+    wikis: tuple[FakeWiki, FakeWiki], trace: Path, tmp_path: Path
+) -> None:
+    watch = f"wiki={os.getpid()}"
+    words = ("--rate", 100, "--out", tmp_path / "out", "--watch-a", watch, "--watch-b", watch)
+    result = ab(trace, wikis, *words, "--fail-if", "p50>+100000%")
+    assert result.exit_code == 0, result.output
+    rounds = [line.split(":")[0] for line in result.output.splitlines() if line.startswith("round ")]
+    assert "".join(line[-1] for line in rounds) == "ABBAABBA"
+    assert wikis[0].gets == wikis[1].gets
+    assert len(wikis[0].gets) == 1 + 5 * 10, "a look, a warm-up and four tries"
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == [*(f"{side}-00{n}.json" for side in "ab" for n in range(1, 5)), "comparison.json"]
+    written = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert (written["basis"], written["runs_of_each"]) == ("pairs", 4)
+    assert written["figures"][0]["figure"] == "cpu"
+    again = CliRunner().invoke(
+        main,
+        ["compare", *(str(tmp_path / "out" / name) for name in names[:4]), "--with"]
+        + [str(tmp_path / "out" / name) for name in names[4:8]],
+    )
+    assert again.output.splitlines()[-1] == result.output.splitlines()[-2], "compare reads what ab has written"
+
+
+def test_without_a_rate_it_is_a_fifth_of_the_largest(
+    wikis: tuple[FakeWiki, FakeWiki], trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, rates = Experiment.go, []
+
+    def go(self: Experiment, pace: Pace, title: str) -> Replay:
+        rates.append(pace.rate)
+        if title.startswith("largest"):  # in time of its own
+            monkeypatch.setattr(Experiment, "summary", lambda _self, _result, _required, pace: tried(pace.rate <= 200))
+            return real(self, Pace(rate=50, even=True, duration_s=0.05, loop=True), title)
+        monkeypatch.setattr(Experiment, "summary", summary)
+        return real(self, pace, title)
+
+    def tried(is_met: bool) -> dict[str, Any]:
+        return {"valid": True, "requirements": [{"met": is_met}]}
+
+    summary = Experiment.summary
+    monkeypatch.setattr(Experiment, "go", go)
+    result = ab(trace, wikis)
+    assert result.exit_code == 0, result.output
+    assert rates[:5] == [50, 100, 200, 400, 400]
+    assert set(rates[5:]) == {40.0}
+
+
+@pytest.mark.parametrize("ended_at", [1, 7])
+@pytest.mark.parametrize("is_between", [False, True], ids=["within a try", "between tries"])
+def test_ctrl_c_is_130_with_the_pairs_until_then(
+    wikis: tuple[FakeWiki, FakeWiki], trace: Path, monkeypatch: pytest.MonkeyPatch, ended_at: int, is_between: bool
+) -> None:
+    real, made = Experiment.go, []
+
+    def go(self: Experiment, pace: Pace, title: str) -> Replay:
+        made.append(title)
+        if len(made) < ended_at:
+            return real(self, pace, title)
+        if is_between:
+            raise KeyboardInterrupt
+        return replace(real(self, pace, title), ending="interrupted")
+
+    monkeypatch.setattr(Experiment, "go", go)
+    result = ab(trace, wikis, "--rate", 100)
+    assert (result.exit_code, len(made)) == (130, ended_at), result.output
+    assert ("of these runs only" in result.output) == (ended_at == 7), "two whole pairs"
+
+
+def test_a_late_generator_is_status_3_after_three_tries(wikis: tuple[FakeWiki, FakeWiki], trace: Path) -> None:
+    result = ab(trace, wikis, "--rate", 100, lateness="0.001ms")
+    assert result.exit_code == 3, result.output
+    assert result.output.count("round 1 of 2, A: not valid") == 3
+    assert "the generator, not the wikis" in result.output
+
+
+def test_what_is_wrong_usage(wikis: tuple[FakeWiki, FakeWiki], trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for words, said in (
+        (("-",), "give the trace as a file"),
+        ((trace, "--watch-a", "wiki"), "not of the form"),
+        ((trace, "--watch-b", "wiki=4194305"), "no process 4194305"),
+        ((trace, "--out", tmp_path / "file"), "file"),
+        ((trace, "--rounds", 1), "--rounds"),
+    ):
+        result = ab(words[0], wikis, "--rate", 100, *words[1:])
+        assert result.exit_code == 2, result.output
+        assert said in " ".join(result.output.replace("│", " ").split())
+    assert not [get for wiki in wikis for get in wiki.gets if get.startswith("/Page")]
+
+
+def test_the_processor_time_of_a_role_is_that_of_its_processes() -> None:
+    watch = RoleWatch([Role("tests", (os.getpid(),)), Role("nobody", (4_194_305,))])
+    watch.begin()
+    sum(range(3_000_000))
+    mine, nobodys = watch.uses()
+    assert (mine.name, nobodys.cpu_s) == ("tests", 0.0)
+    assert 0.02 <= mine.cpu_s <= 10
+    assert mine.resident_mb > 10
