@@ -20,7 +20,7 @@ LEAST_S: Final = 10  # a shorter run has too few seconds to judge
 LONG_S: Final = 50
 BATCH_S: Final = 5
 LEAST_LEFT: Final = 5  # means that are left, because fewer can agree by chance
-LEFT_SHARE: Final = 0.4  # of the means, at least: in 20 s of noise 5 means agree in one run of seven, 8 in one of 17
+LEFT_SHARE: Final = 0.33  # of the means, at least: in 20 s of noise 5 means agree in one run of seven, 7 in one of 14
 BACKLOG_S: Final = 0.1
 
 

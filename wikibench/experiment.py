@@ -21,7 +21,7 @@ from .limits import LINK_NAMES
 from .live import LiveLine, snapshot_of
 from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
 from .report import environment
-from .requirements import Requirement
+from .requirements import Requirement, Verdict
 from .run import replay
 from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, summarize, why_not_valid
@@ -104,8 +104,14 @@ class Experiment:
                 return replay_shared(load, requests, self._workers, line)
             return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
 
-    def summary(self, result: Replay, required: tuple[Requirement, ...], pace: Pace) -> Json:
-        """Return the report of the last replay."""
+    def summary(
+        self,
+        result: Replay,
+        required: tuple[Requirement, ...],
+        pace: Pace,
+        verdicts: Sequence[Verdict] | None = None,
+    ) -> Json:
+        """Return the report of the last replay; ``verdicts`` on the requirements if they are not those of the whole."""
         about = {
             "target": self.target.url(""),
             "command_line": shlex.join(["wikibench", *redact_words(sys.argv[1:])]),
@@ -131,7 +137,12 @@ class Experiment:
             "environment": environment(),
             "roles": [_role(use, result.recorder.count() + result.warm_up.count()) for use in self._watch.uses()],
         }
-        found = summarize(result, judge_all(required, result), about, why_not_valid(result, self._late_ms))
+        found = summarize(
+            result,
+            judge_all(required, result) if verdicts is None else verdicts,
+            about,
+            why_not_valid(result, self._late_ms),
+        )
         return cast("Json", redacted(found, _secrets(self.load.headers)))
 
 

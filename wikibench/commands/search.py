@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +25,13 @@ from wikibench.pacing import Pace
 from wikibench.report import require_writable, write_report
 from wikibench.requirements import Requirement
 from wikibench.statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, report_errors
+from wikibench.steady_part import judge_try
 from wikibench.summary import Json, Replay
 
 INVALID_TRIES: Final = 3  # of one step
 SHORT_S: Final = 8.0
+LONGER: Final = 2.0  # a try that was not steady is made once more, so many times as long
+BEYOND_REQUIREMENTS: Final = ("its backlog grew", "it was not steady")
 
 
 @dataclass(slots=True)
@@ -48,16 +51,12 @@ class Searching:
     def go(self) -> None:
         invalid = 0
         while (step := next_step(self.tries, self.plan)) is not None:
-            number = len(self.made) + 1
-            result = self.run.go(self._pace(step), f"try {number}: {step.rate:.0f}/s")
-            if result.ending == "interrupted":
+            made = self._made(step)
+            if made is None:
                 self.is_interrupted = True
                 return
-            summary = self.run.summary(result, self.required, self._pace(step))
-            is_met = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
-            one = Try(step.rate, is_met and summary["valid"], step.is_short)
-            self.made.append((one, result, summary))
-            click.echo(f"try {number}: {step.rate:.0f}/s for {step.seconds:g} s {_verdict(one, summary)}", err=True)
+            self.made.append(made)
+            one, _, summary = made
             if summary["valid"]:
                 self.tries.append(one)
                 invalid = 0
@@ -66,6 +65,25 @@ class Searching:
             if invalid == INVALID_TRIES:
                 self.is_generators = True
                 return
+
+    def _made(self, step: Step, longer: float = 1.0) -> tuple[Try, Replay, Json] | None:
+        """Make the try, and if it was not steady once more, twice as long; None if the user ended it."""
+        number = len(self.made) + 1
+        pace = self._pace(replace(step, seconds=step.seconds * longer))
+        result = self.run.go(pace, f"try {number}: {step.rate:.0f}/s")
+        if result.ending == "interrupted":
+            return None
+        judged = judge_try(result, self.required)
+        summary = self.run.summary(result, self.required, pace, judged.verdicts)
+        summary |= {"steady_from_s": judged.steady_from_s, "missed_because": judged.why_missed}
+        one = Try(step.rate, judged.is_kept and summary["valid"], step.is_short)
+        said = _verdict(one, summary)
+        if judged.why_missed in BEYOND_REQUIREMENTS:
+            said += f": {judged.why_missed}"
+        click.echo(f"try {number}: {step.rate:.0f}/s for {pace.duration_s:g} s {said}", err=True)
+        if judged.why_missed == "it was not steady" and summary["valid"] and longer == 1.0:
+            return self._made(step, LONGER)
+        return one, result, summary
 
     def _pace(self, step: Step) -> Pace:
         if self.from_start:
@@ -187,6 +205,8 @@ def _print_tries(tries: list[tuple[Try, Json]], found: Found, best: tuple[Try, R
         for row in summary["requirements"]:
             if not row["met"]:
                 console.print(f"at {summary['rate']['asked_per_s']:.1f}/s: {row['text']}", markup=False)
+        if summary["missed_because"] in BEYOND_REQUIREMENTS:
+            console.print(f"at {summary['rate']['asked_per_s']:.1f}/s: {summary['missed_because']}", markup=False)
         for why in summary["not_valid_because"]:
             console.print(f"at {summary['rate']['asked_per_s']:.1f}/s, not valid: {why}", markup=False)
     for line in lines_of(found):

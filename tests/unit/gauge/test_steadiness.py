@@ -61,3 +61,8 @@ def test_a_backlog_grows_over_the_capacity_and_not_by_a_stall() -> None:
     assert sum(growing) / SEEDS >= 0.95
     assert sum(steady) == 0
     assert sum(stalled) == 0
+
+
+def test_many_open_requests_are_no_growing_backlog() -> None:
+    """A slow wiki has 0.6 s of arrivals open, from the first second to the last."""
+    assert not is_backlog_growing([300.0] * 20, 500)
