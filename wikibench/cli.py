@@ -47,6 +47,7 @@ def main() -> None:
       wikibench synth --target http://127.0.0.1:8080 --out day.trace --rate 100 --duration 2m --edits 5%
       wikibench replay day.trace --target http://127.0.0.1:8080 --require 'p95<200ms,errors<0.1%' --allow-edits
       wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --allow-edits
+      wikibench ab day.trace --a http://127.0.0.1:8080 --b http://127.0.0.1:8081      is the other one slower?
       wikibench limits                what this machine's generator can offer at all
 
     Every latency is counted from the moment the trace meant the request to start, so a wiki that stalls is
