@@ -31,6 +31,7 @@ from .pacing import Pace, planned_seconds
 from .report import require_writable, write_report
 from .requirements import Requirement
 from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
+from .targets.map_files import load_map
 from .targets.target import parse_target
 from .targets.titles import titles_of_file, titles_of_wiki
 from .trace.files import write_trace
@@ -57,7 +58,8 @@ def main() -> None:
 
 @main.command(context_settings=CONTEXT)
 @click.option("--titles", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Page names, one a line.")
-@click.option("--target", help="Ask this wiki for its page names (GET /api/titles).")
+@click.option("--target", help="Ask this wiki for its page names.")
+@click.option("--map", "map_name", default="plain", show_default=True, help="How it lists them; see replay --help.")
 @click.option("--out", required=True, help="The trace to write; gzip where it ends in .gz, - for standard output.")
 @click.option("--requests", type=click.IntRange(1), help="How many requests.")
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Requests per second, mean.")
@@ -74,7 +76,9 @@ def main() -> None:
     show_default=True,
     help="How Wikipedia's popularity is carried over: by share of the pages, by rank (flatter), or not at all.",
 )
-def synth(titles: Path | None, target: str | None, out: str, seed: int, popularity: str, **given: Any) -> None:
+def synth(
+    titles: Path | None, target: str | None, map_name: str, out: str, seed: int, popularity: str, **given: Any
+) -> None:
     """Make a trace for a wiki: what is asked for, and when.
 
     \b
@@ -89,7 +93,8 @@ def synth(titles: Path | None, target: str | None, out: str, seed: int, populari
         if (titles is None) == (target is None):
             raise PlanError("give either --titles FILE or --target URL: whose pages are asked for?")
         requests, rate = size_of(given["requests"], given["rate"], given["duration"])
-        names = titles_of_file(titles) if titles is not None else titles_of_wiki(parse_target(str(target)))
+        wiki = load_map(map_name)
+        names = titles_of_file(titles) if titles is not None else titles_of_wiki(parse_target(str(target)), wiki)
         views, edits = {
             "share": (VIEWS, EDITS),
             "rank": (by_rank(VIEWS, len(names)), by_rank(EDITS, len(names))),
@@ -136,6 +141,10 @@ def replay(trace: str, target: str, required: tuple[Requirement, ...], report: P
     A run whose generator could not send in time is not valid: exit status 3, whatever was met.
     Edits do not overwrite a text that no replay wrote, unless --allow-edits says so.
     A recorded Wikipedia trace needs --host en.wikipedia.org --rewrite /wiki/=/ --expect-404.
+
+    \b
+    A MediaWiki, its edits by users who are signed in (a line of the file is name,password):
+      wikibench replay day.trace --target http://127.0.0.1:8080 --map mediawiki --users users.csv
     Ctrl-C ends the replay; the report of what was done is still written.
     """
     with report_errors():

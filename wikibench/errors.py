@@ -63,6 +63,19 @@ class MissingPlotsError(WikibenchError):
         super().__init__("plots need the package matplotlib: pip install 'columnar[plots]', or leave --report out")
 
 
+class SignInError(WikibenchError):
+    """The wiki did not accept a name and password of the users' file."""
+
+    def __init__(self, url: str, user: str, status: int) -> None:
+        self.url = without_login(url)
+        self.user = user
+        self.status = status
+        super().__init__(
+            f"{self.url}: the wiki does not sign in user {user!r} (status {status}): look at the name and the password "
+            "in the users' file, and whether the wiki wants more than these two"
+        )
+
+
 class ForeignPagesError(WikibenchError):
     """The caller's trace would overwrite texts that no replay wrote."""
 

@@ -25,7 +25,9 @@ from .requirements import Requirement, Verdict
 from .run import replay
 from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, summarize, why_not_valid
-from .targets.paths import Layout, page_name, parse_rewrite
+from .targets.login import users_of
+from .targets.map_files import load_map
+from .targets.paths import Layout, parse_rewrite
 from .targets.target import Target, parse_target, require_loopback
 from .targets.target_check import pages_of_others, require_answer
 from .trace.files import TraceFile
@@ -73,6 +75,10 @@ class Experiment:
         if not shape.requests:
             raise PlanError(f"{path}: no request to replay")
         require_answer(found, headers)
+        layout = replace(layout, map=load_map(given.get("map_name", "plain")))
+        users = users_of(found, layout.map, given.get("users"), headers)
+        found = replace(found, users=users, connections=given.get("connections", "pooled"))
+        seen = (*headers, ("Cookie", users[0])) if users else headers
         load = Load(
             found,
             layout,
@@ -80,7 +86,7 @@ class Experiment:
             names=_names(trace, layout),
             expect_404=given["expect_404"],
             headers=headers,
-            allow_edits=_require_consent(found, layout, trace, {**given, "headers": headers}),
+            allow_edits=_require_consent(found, layout, trace, {**given, "headers": seen}),
             warm_up_s=given["warm_up"],
             timeout_s=given["timeout"],
             open_requests=given["open_requests"],
@@ -114,6 +120,10 @@ class Experiment:
         """Return the report of the last replay; ``verdicts`` on the requirements if they are not those of the whole."""
         about = {
             "target": self.target.url(""),
+            "addresses": [one.url("") for one in self.target.addresses()],
+            "map": self.load.layout.map.name,
+            "connections": self.target.connections,
+            "users": len(self.target.users),
             "command_line": shlex.join(["wikibench", *redact_words(sys.argv[1:])]),
             "seed": self.load.seed,
             "trace": {
@@ -165,7 +175,7 @@ def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for request in trace.read():
         if not request.is_save and not request.is_missing:
-            names[page_name(layout.path(request.url))] = None
+            names[layout.name(request.url)] = None
             if len(names) >= LINK_NAMES:
                 break
     return tuple(names)

@@ -37,7 +37,8 @@ Ending = Literal["complete", "interrupted", "overloaded"]
 
 
 def wire_of(load: Load) -> Wire:
-    return Wire(load.target.origin, timeout_s=load.timeout_s, headers=dict(load.headers))
+    origins, headers = [one.origin for one in load.target.addresses()], dict(load.headers)
+    return Wire(*origins, timeout_s=load.timeout_s, headers=headers, connections=load.target.connections)
 
 
 class Injector:

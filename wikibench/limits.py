@@ -43,6 +43,9 @@ PATHS_KEPT: Final = 65_536
 MAP_BYTES: Final = 256 * 1024
 """Of the file of a map."""
 
+MOST_USERS: Final = 1_000
+"""Users that are signed in before a load: each takes two requests, one after the other."""
+
 LINK_NAMES: Final = 500
 """Page names of the trace that edits link to."""
 

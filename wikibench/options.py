@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -134,6 +135,26 @@ _LOAD_OPTIONS: Final = (
         is_flag=True,
         help="Let the trace's edits overwrite pages whose text no replay wrote. Only for a wiki that is yours.",
     ),
+    click.option(
+        "--map",
+        "map_name",
+        default="plain",
+        show_default=True,
+        metavar="NAME|FILE",
+        help="The kind of wiki: columnar, mediawiki, dokuwiki, wikka, plain, or a file (TOML).",
+    ),
+    click.option(
+        "--users",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Edits are of these users, signed in before the load: a file with name,password lines.",
+    ),
+    click.option(
+        "--connections",
+        type=click.Choice(["pooled", "fresh", "visitor"]),
+        default="pooled",
+        show_default=True,
+        help="Kept for all visits, one a request, or one a visit.",
+    ),
     click.option("--seed", default=1, show_default=True, help="Bodies of edits are made from (seed, page, number)."),
     click.option("--even", is_flag=True, help="With a rate: equal gaps, in place of the trace's own stretched to it."),
     click.option("--warm-up", type=Duration(), default=0.0, help="Requests of the first so many seconds do not count."),
@@ -184,9 +205,8 @@ _LOAD_OPTIONS: Final = (
     ),
     click.option(
         "--edit-path",
-        default="{page}/edit",
-        show_default=True,
-        help="Where the edit form of a page is, after its path in place of {page}.",
+        default="",
+        help="Where the edit form of a page is, in place of the map's: {page} is its path, {title} its name.",
     ),
     click.option("--host", help="Use only the requests of this host of the trace."),
     click.option("--skip-bad-lines", is_flag=True, help="Count unreadable lines and go on, in place of stopping."),

@@ -3,7 +3,7 @@
     kind      page | missing | edit-form | edit-save
     outcome   2xx, 3xx         answered
               404 expected     a page that is known not to exist
-              conflict         409 to a save: somebody else saved first; counted separately, no failure
+              conflict         somebody else saved first, or is editing; counted separately, no failure
               4xx, 5xx         failed
               timeout          failed
               broken           failed: connection lost, cut or malformed answer, form without the field, no redirect
@@ -57,13 +57,9 @@ _BY_HUNDREDS: Final = {2: Outcome.OK, 3: Outcome.REDIRECT, 4: Outcome.CLIENT_ERR
 def classify(kind: Kind, status: int, *, expect_404: bool = False) -> Outcome:
     """Return the outcome of a whole answer with this status.
 
-    With ``expect_404`` the trace does not know which pages exist.
+    With ``expect_404`` the trace does not know which pages exist.  A save's status alone does not say whether the page
+    is saved (``targets.forms.judge_save``).
     """
-    if kind is Kind.EDIT_SAVE:
-        if status == 409:
-            return Outcome.CONFLICT
-        if 200 <= status < 300:
-            return Outcome.BROKEN  # a wiki that has saved redirects; the form once more means it has not
     if status == 404 and (kind is Kind.MISSING or (expect_404 and kind is Kind.PAGE)):
         return Outcome.EXPECTED_404
     return _BY_HUNDREDS.get(status // 100, Outcome.BROKEN)

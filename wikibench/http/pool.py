@@ -1,9 +1,12 @@
-"""The connections of one replay to one origin, and the exchange of a request for its answer.
+"""The connections of one replay to its origins, and the exchange of a request for its answer.
 
-A request goes out on the free connection that was used last, else on a fresh one: the number of requests in the air is
-the caller's to bound, and his wait for one is his figure.  If the server has closed a kept connection meanwhile, a GET
-is sent once more on a fresh one, as browsers do; such repeats are counted in ``retried``, and both attempts are in the
-latency.
+    pooled     a request goes out on the free connection that was used last, else on a fresh one
+    fresh      each request has a connection of its own, and says so (``Connection: close``)
+    visitor    the requests of a visit share a connection, which ends with the visit
+
+The number of requests in the air is the caller's to bound, and his wait for one is his figure.  If the server has
+closed a kept connection meanwhile, a GET is sent once more on a fresh one, as browsers do; such repeats are counted in
+``retried``, and both attempts are in the latency.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import socket
 import ssl
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from wikibench import __version__
@@ -22,27 +25,51 @@ from wikibench.outcome import Outcome
 from .answer import Answer, NoAnswer
 from .connection import TIMED_OUT, Connection, Deadlines
 
+Connections = Literal["pooled", "fresh", "visitor"]
+Kept = list[Connection] | None  # the free connections of a visit; None if those of all visits are shared
 _SAFE: Final = "!#$%&'()*+,/:;=?@[]~-._"  # of a target that a redirect or a form gives
+
+
+class Origin:
+    """Scheme, host and port, and the free connections to it."""
+
+    def __init__(self, origin: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(origin)
+        self.text = origin
+        self.host = parts.hostname or ""
+        self.port = parts.port or (443 if parts.scheme == "https" else 80)
+        self.is_tls = parts.scheme == "https"
+        self.tls: ssl.SSLContext | None = None  # once a connection is made
+        self.tail = _packed_headers(parts.netloc, headers)
+        self.free: list[Connection] = []
+        self._addresses: list[str] = []  # of the host, once found
+
+    async def resolved(self, loop: asyncio.AbstractEventLoop) -> list[str]:
+        """Return the addresses of the host."""
+        if not self._addresses:
+            self.tls = ssl.create_default_context() if self.is_tls else None
+            found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            self._addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        return self._addresses
 
 
 class Wire:
     """The connections of one replay.  Owned by the event loop it was made in."""
 
-    def __init__(self, origin: str, *, timeout_s: float, headers: Mapping[str, str]) -> None:
-        """Take ``origin``, scheme, host and port, to which all requests go."""
-        parts = urlsplit(origin)
+    connections: Connections = "pooled"
+
+    def __init__(
+        self, *origins: str, timeout_s: float, headers: Mapping[str, str], connections: Connections = "pooled"
+    ) -> None:
+        """Take ``origins``, each of scheme, host and port, to which all requests go."""
         self.opened = 0  # connections made
         self.retried = 0  # requests sent once more on a fresh connection
-        self._origin = origin
-        self._host = parts.hostname or ""
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._is_tls = parts.scheme == "https"
-        self._tls: ssl.SSLContext | None = None
+        self.connections = connections
+        given = {**headers, "Connection": "close"} if connections == "fresh" else headers
+        self._origins = {origin: Origin(origin, given) for origin in origins}
+        self._only = self._origins[origins[0]] if len(self._origins) == 1 else None
         self._timeout_s = timeout_s
-        self._tail = _packed_headers(parts.netloc, headers)
         self._loop = asyncio.get_running_loop()
-        self._addresses: list[str] = []  # of the host, once found
-        self._free: list[Connection] = []
         self._open: set[Connection] = set()
         self._deadlines = Deadlines(self._loop)
         self._all_closed: asyncio.Event | None = None  # while ``close`` waits
@@ -55,28 +82,34 @@ class Wire:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         keep: bool = False,
+        kept: Kept = None,
     ) -> Answer | NoAnswer:
         """Send one request and read its whole answer; with ``keep`` return its text too.  Never follows a redirect.
 
-        ``url`` is of the origin.
+        ``url`` is of one of the origins; ``kept`` is of ``begin_visit``.
         """
-        frame = self._frame(method, url, data, headers)
+        origin = self._only or self._origins[origin_of(url)]
+        frame = _frame(origin, method, url, data, headers)
         deadline = self._loop.time() + self._timeout_s
-        kept = self._kept()
-        if kept is not None:
-            answer = await self._send(kept, frame, keep, deadline)
+        free = origin.free if kept is None else kept
+        used = _last_open(free)
+        if used is not None:
+            answer = await self._send(used, frame, keep, deadline)
             if method != "GET" or not isinstance(answer, NoAnswer) or not answer.was_kept:
                 return answer
             self.retried += 1
-        connection = await self._connect(deadline)
+        connection = await self._connect(origin, free, deadline)
         return connection if isinstance(connection, NoAnswer) else await self._send(connection, frame, keep, deadline)
 
-    def _kept(self) -> Connection | None:
-        while self._free:
-            connection = self._free.pop()
-            if connection.is_open:
-                return connection
-        return None
+    def begin_visit(self) -> Kept:
+        """Return what ``exchange`` takes for all requests of a visit to one origin, and ``end_visit`` at its end."""
+        return [] if self.connections == "visitor" else None
+
+    def end_visit(self, kept: Kept) -> None:
+        if kept is not None:
+            for connection in kept:
+                connection.abort()
+            kept.clear()
 
     async def _send(self, connection: Connection, frame: bytes, keep: bool, deadline: float) -> Answer | NoAnswer:
         self._deadlines.watch(connection, deadline)
@@ -88,33 +121,31 @@ class Wire:
         finally:
             self._deadlines.forget(connection)
 
-    async def _connect(self, deadline: float) -> Connection | NoAnswer:
+    async def _connect(self, origin: Origin, free: list[Connection], deadline: float) -> Connection | NoAnswer:
         try:
             async with asyncio.timeout_at(deadline):
-                if not self._addresses:
-                    self._tls = ssl.create_default_context() if self._is_tls else None
-                    self._addresses = await self._resolved()
-                return await self._connected()
+                return await self._connected(origin, await origin.resolved(self._loop), free)
         except TimeoutError:
             if self._loop.time() >= deadline:
                 return TIMED_OUT
             return NoAnswer(Outcome.REFUSED, "the connection attempt was not answered")  # the kernel's own limit
         except socket.gaierror as error:
-            return NoAnswer(Outcome.REFUSED, f"the name {self._host} cannot be resolved: {error.strerror}")
+            return NoAnswer(Outcome.REFUSED, f"the name {origin.host} cannot be resolved: {error.strerror}")
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
-            return NoAnswer(Outcome.REFUSED, f"no connection to {self._host}:{self._port}: {why}")
+            return NoAnswer(Outcome.REFUSED, f"no connection to {origin.host}:{origin.port}: {why}")
 
-    async def _connected(self) -> Connection:
+    async def _connected(self, origin: Origin, addresses: list[str], free: list[Connection]) -> Connection:
         last = OSError("the host has no address")
-        for address in self._addresses:
+        on_free = Connection.abort if self.connections == "fresh" else free.append
+        for address in addresses:
             try:
                 _, connection = await self._loop.create_connection(
-                    lambda: Connection(self._loop, self._free.append, self._lost),
+                    lambda: Connection(self._loop, on_free, self._lost),
                     address,
-                    self._port,
-                    ssl=self._tls,
-                    server_hostname=self._host if self._tls else None,
+                    origin.port,
+                    ssl=origin.tls,
+                    server_hostname=origin.host if origin.tls else None,
                 )
             except OSError as error:
                 last = error
@@ -124,25 +155,13 @@ class Wire:
             return connection
         raise last
 
-    async def _resolved(self) -> list[str]:
-        found = await self._loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
     def _lost(self, connection: Connection) -> None:
         self._open.discard(connection)
         if not self._open and self._all_closed is not None:
             self._all_closed.set()
-        if connection in self._free:
-            self._free.remove(connection)
-
-    def _frame(self, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None) -> bytes:
-        target = url[len(self._origin) :] or "/"
-        if not target.isascii() or not target.isprintable() or " " in target:
-            target = quote(target, safe=_SAFE, errors="surrogateescape")
-        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
-        if data is None:
-            return f"{method} {target}{self._tail}{more}\r\n".encode("latin-1")
-        return f"{method} {target}{self._tail}{more}Content-Length: {len(data)}\r\n\r\n".encode("latin-1") + data
+        for origin in self._origins.values():
+            if connection in origin.free:
+                origin.free.remove(connection)
 
     async def close(self) -> None:
         """Close all connections, and wait until they are."""
@@ -152,6 +171,30 @@ class Wire:
         if self._open:
             self._all_closed = asyncio.Event()
             await self._all_closed.wait()
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL that begins with them."""
+    end = url.find("/", url.index("://") + 3)
+    return url if end < 0 else url[:end]
+
+
+def _last_open(free: list[Connection]) -> Connection | None:
+    while free:
+        connection = free.pop()
+        if connection.is_open:
+            return connection
+    return None
+
+
+def _frame(origin: Origin, method: str, url: str, data: bytes | None, headers: Mapping[str, str] | None) -> bytes:
+    target = url[len(origin.text) :] or "/"
+    if not target.isascii() or not target.isprintable() or " " in target:
+        target = quote(target, safe=_SAFE, errors="surrogateescape")
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers.items()) if headers else ""
+    if data is None:
+        return f"{method} {target}{origin.tail}{more}\r\n".encode("latin-1")
+    return f"{method} {target}{origin.tail}{more}Content-Length: {len(data)}\r\n\r\n".encode("latin-1") + data
 
 
 def _packed_headers(netloc: str, given: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -85,21 +86,27 @@ class LoginRules:
     users: str = ""  # empty if --users gives it
 
 
+@lru_cache(maxsize=1_024)
+def _compiled(match: str) -> re.Pattern[str]:
+    return re.compile(match)
+
+
 Rules = TypeVar("Rules", WikiRules, FormRules, LoginRules)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRule:
-    match: re.Pattern[str]
+    match: str
     kind: Kind
     methods: frozenset[str]  # empty: any
 
     def title_in(self, path: str) -> str | None:
         """Return the decoded title of a path that matches, empty if the rule has none; None if it does not match."""
-        found = self.match.search(path)
+        pattern = _compiled(self.match)
+        found = pattern.search(path)
         if found is None:
             return None
-        if "title" not in self.match.groupindex:
+        if "title" not in pattern.groupindex:
             return ""
         is_in_query = 0 <= path.find("?") < found.start("title")
         return (unquote_plus if is_in_query else unquote)(found["title"] or "")
@@ -218,10 +225,10 @@ def _log_rule(name: str, given: Any) -> LogRule:
     if kind not in KINDS:
         raise MapError(name, f"log.kind is one of {', '.join(KINDS)}, not {kind!r}")
     try:
-        match = re.compile(str(given["match"]))
+        match = _compiled(str(given["match"]))
     except re.error as error:
         raise MapError(name, f"log.match {given['match']!r} is no regular expression: {error}") from error
     if kind in ("view", "save") and "title" not in match.groupindex:
         raise MapError(name, f"log.match {given['match']!r} needs (?P<title>...), the part that is the page's name")
     usual = {"view": "GET HEAD", "save": "POST"}.get(kind, "")
-    return LogRule(match, cast("Kind", kind), frozenset(str(given.get("method", usual)).split()))
+    return LogRule(match.pattern, cast("Kind", kind), frozenset(str(given.get("method", usual)).split()))

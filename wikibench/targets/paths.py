@@ -1,13 +1,14 @@
 """From an address in a trace to a path on the wiki under test, and to the name of its page (pure).
 
 A trace has the host and the layout of the recorded wiki; the target has its own.  The host is dropped, prefixes are
-exchanged as the user says (``/wiki/=/``), and the edit address of a page is made from a template, because ``save``
+exchanged as the user says (``/wiki/=/``).  A map of the target makes addresses of its own from the names of pages;
+without one, paths stay as they are.  The edit address of a page is made from a template in any case, because ``save``
 lines of real traces point at index.php.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from wikibench.errors import PlanError
 from wikibench.limits import PATHS_KEPT
 
-from .mapping import SAFE_IN_NAME
+from .mapping import SAFE_IN_NAME, Map
 
 # Characters that may stay in a trace's address, which is escaped already.
 _SAFE_IN_ADDRESS: Final = "/:()!*',;@-._~$%?&=+[]"
@@ -27,14 +28,24 @@ class Layout:
     """The layout of the target's addresses."""
 
     rewrites: tuple[tuple[str, str], ...] = ()  # (prefix, replacement), the first that fits is used
-    edit: str = "{page}/edit"
+    edit: str = ""  # in place of the map's
+    map: Map = field(default_factory=Map)
 
     def path(self, url: str) -> str:
         """Return the path and query on the target for an address of the trace."""
-        return self._rewritten(address_path(url))
+        path = self._rewritten(address_path(url))
+        return _mapped(self.map, path) if self.map.has_own_addresses else path
+
+    def name(self, url: str) -> str:
+        """Return the name of the page of an address of the trace, as a link would spell it."""
+        if self.map.has_own_addresses:
+            return self.map.title_of(self._rewritten(address_path(url)))
+        return page_name(self.page(url))
 
     def page(self, url: str) -> str:
-        """Return the path of the page that a ``save`` line changes, without any query."""
+        """Return the path of the page that a ``save`` line changes, without a query; ``/Name`` if the map has views."""
+        if self.map.has_own_addresses:
+            return "/" + self.map.escaped(self.name(url))
         path, _, query = address_path(url).partition("?")
         if path.endswith(_SCRIPT):
             title = dict(parse_qsl(query)).get("title", "")
@@ -43,13 +54,21 @@ class Layout:
         return self._rewritten(path.removesuffix("/edit"))
 
     def edit_path(self, page: str) -> str:
-        return self.edit.replace("{page}", page)
+        """Return the path and query of the edit form of a page, which is of ``page``."""
+        form, title = self.edit or self.map.wiki.edit, self.map.canonical(unquote(page).lstrip("/"))
+        path = self.map.view_path(title) if self.map.has_own_addresses else page
+        return form.replace("{title}", self.map.escaped(title)).replace("{page}", path)
 
     def _rewritten(self, path: str) -> str:
         for prefix, replacement in self.rewrites:
             if path.startswith(prefix):
                 return replacement + path[len(prefix) :]
         return path
+
+
+@lru_cache(maxsize=PATHS_KEPT)
+def _mapped(wiki: Map, path: str) -> str:
+    return wiki.view_path(wiki.title_of(path))
 
 
 def parse_rewrite(text: str) -> tuple[str, str]:

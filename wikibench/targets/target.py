@@ -9,13 +9,14 @@ from __future__ import annotations
 import ipaddress
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from wikibench.errors import TargetError, UnresolvedError, UnsafeTargetError
 from wikibench.secrets import basic, of_no_address
 
+Connections = Literal["pooled", "fresh", "visitor"]  # kept for all visits, one a request, or one a visit
 _PORT: Final = "its port is no number; in a password / is written as %2F, ? as %3F, # as %23 and @ as %40"
 
 
@@ -26,6 +27,12 @@ class Target:
     origin: str
     prefix: str = ""
     login: str = ""  # the value of an Authorization header, if the address has a name and a password
+    mirrors: tuple[Target, ...] = ()  # more addresses of the same wiki; visits take turns among all
+    users: tuple[str, ...] = ()  # Cookie headers of users who are signed in; edits take turns among them
+    connections: Connections = "pooled"
+
+    def addresses(self) -> tuple[Target, ...]:
+        return (replace(self, mirrors=()), *self.mirrors) if self.mirrors else (self,)
 
     def url(self, path: str) -> str:
         return self.origin + self.prefix + path
@@ -38,8 +45,19 @@ class Target:
         return (*known, ("Authorization", self.login))
 
 
-def parse_target(url: str) -> Target:
-    """Return the target of a --target; raises TargetError if it is no address."""
+def parse_target(text: str) -> Target:
+    """Return the target of a --target: an address, or several of one wiki with blanks between them.
+
+    Raises TargetError if one of them is no address.
+    """
+    first, *others = (_parsed(url) for url in text.split() or [""])
+    if any(other.login != first.login for other in others):
+        why = "the addresses have different names and passwords: give all the same, or none and --header"
+        raise TargetError(of_no_address(text.split()[-1]), why)
+    return replace(first, mirrors=tuple(others))
+
+
+def _parsed(url: str) -> Target:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -57,10 +75,15 @@ def parse_target(url: str) -> Target:
 
 
 def require_loopback(target: Target) -> None:
-    """Raise UnsafeTargetError unless every address of the target's name is on this machine.
+    """Raise UnsafeTargetError unless every address of the target's names is on this machine.
 
     Raises UnresolvedError for a name without an address.
     """
+    for one in target.addresses():
+        _require_loopback(one)
+
+
+def _require_loopback(target: Target) -> None:
     host = urlsplit(target.origin).hostname or ""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

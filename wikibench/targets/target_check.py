@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.client import HTTPException
+from http.cookiejar import CookieJar
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ class Page:
     status: int
     kind: str  # of the content
     data: bytes  # at most as much as was requested
+    location: str = ""  # of a redirect
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):
@@ -40,21 +42,36 @@ class _Stays(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays)
+def _opener(*more: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stays, *more)
+
+
+_OPENER: Final = _opener()
 
 
 def fetch_page(
-    url: str, *, most: int = 0, headers: Iterable[tuple[str, str]] = (), timeout_s: float = TIMEOUT_S
+    url: str,
+    *,
+    most: int = 0,
+    headers: Iterable[tuple[str, str]] = (),
+    timeout_s: float = TIMEOUT_S,
+    data: bytes | None = None,
+    cookies: CookieJar | None = None,
 ) -> Page:
-    """GET ``url`` and read up to ``most`` bytes.  Raises TargetError if the answer is no HTTP."""
+    """GET ``url``, or POST ``data`` to it, and read up to ``most`` bytes.  Raises TargetError if the answer is no HTTP.
+
+    The ``cookies`` are sent and received.
+    """
     given = {"User-Agent": f"wikibench/{__version__}", **dict(headers)}
-    request = urllib.request.Request(url, headers=given)  # noqa: S310  http(s) only: see parse_target
+    opener = _OPENER if cookies is None else _opener(urllib.request.HTTPCookieProcessor(cookies))
+    request = urllib.request.Request(url, data, given)  # noqa: S310  http(s) only: see parse_target
     try:
-        with _OPENER.open(request, timeout=timeout_s) as response:
+        with opener.open(request, timeout=timeout_s) as response:
             return Page(response.status, response.headers.get_content_type(), response.read(most) if most else b"")
     except urllib.error.HTTPError as error:
+        location = error.headers.get("Location", "") if error.headers else ""
         error.close()
-        return Page(error.code, "", b"")
+        return Page(error.code, "", b"", location)
     except OSError as error:
         why = getattr(error, "reason", error)
         if isinstance(why, socket.gaierror):
@@ -66,13 +83,16 @@ def fetch_page(
 
 def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> None:
     """Raise TargetError if no wiki answers: that is wrong usage, not a thousand failed requests."""
-    fetch_page(target.url("/"), headers=headers)
+    for address in target.addresses():
+        fetch_page(address.url("/"), headers=headers)
 
 
 def pages_of_others(
     target: Target, layout: Layout, edited: Iterable[str], headers: Iterable[tuple[str, str]]
 ) -> tuple[list[str], int]:
-    """Return those of the ``edited`` paths with foreign texts, and the number of pages that were checked.
+    """Return the names of the ``edited`` pages with foreign texts, and the number of pages that were checked.
+
+    ``edited`` has paths of pages.
 
     At most ``MAX_EDIT_CHECKS`` pages are checked, for at most ``EDIT_CHECK_TIMEOUT_S``; every edit checks the text
     again (``visits``).
@@ -91,7 +111,7 @@ def pages_of_others(
             page = fetch_page(target.url(layout.edit_path(path)), most=FORM_BYTES, headers=headers, timeout_s=left_s)
         except TargetError:
             continue  # the replay counts it among its failures
-        form = find_edit_form(page.data.decode(errors="replace"))
+        form = find_edit_form(page.data.decode(errors="replace"), layout.map.form)
         if form is not None and form.body.strip() and not is_of_a_replay(form.body):
             found.append(page_name(path))
     return found, looked

@@ -5,8 +5,12 @@ from __future__ import annotations
 import random
 from urllib.parse import parse_qsl
 
+import pytest
+
+from wikibench.outcome import Outcome
 from wikibench.targets.bodies import MAX_BYTES, MIN_BYTES, edit_body
-from wikibench.targets.forms import find_edit_form
+from wikibench.targets.forms import find_edit_form, find_form_with, judge_save
+from wikibench.targets.mapping import FormRules, LoginRules
 
 PAGE = """
 <form action="/search"><input name="q" value="x"></form>
@@ -54,6 +58,65 @@ def test_a_form_with_preview_alone_presses_nothing() -> None:
     assert form is not None
     assert form.fields == ()
     assert form.action == ""
+
+
+def test_a_map_names_the_text_area_and_the_button() -> None:
+    page = PAGE.replace('value="Store"', 'value="Save changes"').replace("body", "wpTextbox1")
+    assert find_edit_form(page) is None
+    form = find_edit_form(page, FormRules(text="wpTextbox1", save="submit"))
+    assert form is not None
+    assert ("submit", "Preview") in form.fields, "of two of that name, the first, if none seems to save"
+    sent = dict(parse_qsl(form.filled("new").decode(), keep_blank_values=True))
+    assert sent["wpTextbox1"] == "new"
+    named = find_edit_form(page.replace('name="submit"', 'name="go"'), FormRules(text="wpTextbox1", save="nothing"))
+    assert named is not None
+    assert not {"go", "submit"} & dict(named.fields).keys()
+    read = find_edit_form('<form><textarea name="a[b]" readonly>x</textarea></form>', FormRules(text="a[b]"))
+    assert read is not None
+    assert read.is_read_only
+
+
+def test_a_form_is_found_by_a_field_and_filled() -> None:
+    page = '<form><input name=pa></form><form action="/in"><input name="p" type=password><input name=t value=1></form>'
+    form = find_form_with(page, "p")
+    assert form is not None
+    assert form.with_values({"p": "a b", "u": "ā"}) == b"t=1&p=a+b&u=%C4%81"
+    assert find_form_with(page, "q") is None
+
+
+WIKI = FormRules(saved=(302, 303), conflict_text="Edit conflict", conflict=(409,))
+LOGIN = LoginRules(page="/index.php?title=Special:UserLogin", name="n", password="p")
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "body", "outcome"),
+    [
+        (302, "/index.php/Page", "", Outcome.REDIRECT),
+        (303, "", "", Outcome.REDIRECT),
+        (302, "http://h/w/index.php?returnto=A&title=Special%3AUserLogin#x", "", Outcome.BROKEN),
+        (302, "/index.php?title=Special:UserLogin2", "", Outcome.REDIRECT),
+        (307, "/index.php/Page", "", Outcome.BROKEN),
+        (409, "", "", Outcome.CONFLICT),
+        (200, "", "an Edit conflict: A", Outcome.CONFLICT),
+        (200, "", "the form once more", Outcome.BROKEN),
+        (403, "", "", Outcome.CLIENT_ERROR),
+        (403, "", "Edit conflict", Outcome.CONFLICT),
+        (503, "", "", Outcome.SERVER_ERROR),
+        (100, "", "", Outcome.BROKEN),
+    ],
+)
+def test_what_a_save_led_to(status: int, location: str, body: str, outcome: Outcome) -> None:
+    assert judge_save(status, location, body, WIKI, LOGIN)[0] is outcome
+
+
+def test_a_wiki_may_say_saved_with_a_page() -> None:
+    assert judge_save(200, "", "", FormRules(saved=(200,)))[0] is Outcome.OK
+    assert judge_save(302, "", "", FormRules(saved=(200,))) == (
+        Outcome.BROKEN,
+        "status 302 where a save is answered by 200",
+    )
+    assert judge_save(409, "", "", FormRules())[0] is Outcome.CONFLICT
+    assert judge_save(200, "", "", FormRules())[0] is Outcome.BROKEN
 
 
 def test_bodies_are_made_from_their_seed_and_link_to_known_pages() -> None:

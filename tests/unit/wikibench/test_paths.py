@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wikibench.errors import PlanError, TargetError, UnsafeTargetError
+from wikibench.targets.map_files import load_map
 from wikibench.targets.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
 from wikibench.targets.target import Target, parse_target, require_loopback
 
@@ -44,6 +45,19 @@ def test_prefixes_are_exchanged_and_saves_find_their_page() -> None:
     assert Layout(edit="/e{page}").edit_path("/Page") == "/e/Page"
     with pytest.raises(PlanError):
         parse_rewrite("wiki")
+
+
+def test_a_map_makes_addresses_of_its_own_and_edits_go_to_its_form() -> None:
+    layout = Layout((parse_rewrite("/pages/=/"),), map=load_map("mediawiki"))
+    for url in ("http://w/two_words", "http://w/pages/Two%20words?x", "/w/index.php?title=Two+words&action=submit"):
+        assert layout.name(url) == "Two words"
+        assert layout.path(url) == "/index.php/Two_words"
+        assert layout.page(url) == "/Two_words"
+    assert layout.edit_path("/Two_words") == "/index.php?title=Two_words&action=edit"
+    assert Layout(map=load_map("dokuwiki")).page("http://w/doku.php?id=Wiki:A_b") == "/wiki:a_b"
+    assert Layout(map=load_map("mediawiki"), edit="{page}?action=edit").edit_path("/A") == "/index.php/A?action=edit"
+    assert Layout(edit="/form/{title}").edit_path("/A%20b") == "/form/A_b"
+    assert Layout().name("http://w/A_b/edit?x") == "A b"
 
 
 def test_hosts() -> None:
