@@ -122,6 +122,16 @@ def test_mistakes_say_what_to_write(text: str, why: str) -> None:
     assert why in str(caught.value)
 
 
+def test_the_map_of_the_page_is_one_of_this_wiki() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "wikibench.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    found, own = parse_map("mine.toml", text), MAPS["columnar"]
+    assert found.form == own.form
+    assert found.wiki == own.wiki
+    for method, path in (("GET", "/A_b?x"), ("POST", "/A_b/edit"), ("GET", "/A_b/edit"), ("GET", "/-/static/x/y.css")):
+        assert found.kind_of(method, path) == own.kind_of(method, path)
+
+
 def test_maps_of_files(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     path.write_text("[login]\npage='/in'\nname='n'\npassword='p'\nusers='users.csv'\n")
