@@ -120,11 +120,17 @@ def synth(
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Replay so many times as fast as recorded.")
 @click.option("--duration", type=Duration(), help="Send for so long, such as 2m.")
 @click.option("--loop", is_flag=True, help="Begin the trace again when it ends before --duration.")
+@click.option("--from", "window_begin", help="Begin here: 08:00 of the first day (UTC), +2h, or 2024-01-31T08:00.")
+@click.option("--to", "window_end", help="End before this moment, in the same forms.")
 @click.option("--max-gap", type=Duration(), help="Cut longer silences of the trace to this.")
 @click.option("--require", "required", type=Requirements(), default="", help="Sets the exit status; see above.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.html and .json here.")
-def replay(trace: str, target: str, required: tuple[Requirement, ...], report: Path | None, **given: Any) -> None:
+def replay(
+    trace: tuple[str, ...], target: str, required: tuple[Requirement, ...], report: Path | None, **given: Any
+) -> None:
     """Replay a trace against a wiki and report how long visitors waited.
+
+    TRACE is a folder of wikibench trace read, a file, several files, or - for standard input.
 
     \b
     As recorded, then twice as fast, then at 500 requests per second for two minutes:
@@ -178,6 +184,9 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
         click.echo(f"{run.trace.bad_lines} unreadable lines left out, the first: {run.trace.first_bad[0]}", err=True)
     if run.trace.other_hosts:
         click.echo(f"{run.trace.other_hosts} requests of other hosts left out", err=True)
+    if run.trace.late_lines:
+        late = "requests were further out of order than --sort-window repairs, and started late"
+        click.echo(f"{run.trace.late_lines:,} {late}", err=True)
     lasted_s = planned_seconds(pace, run.shape)
     if pace.duration_s is not None and lasted_s < pace.duration_s * 0.99:
         click.echo(f"the trace ended after {lasted_s:.1f} s of {pace.duration_s:g}; --loop begins it again", err=True)

@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice, repeat
 from typing import Any, cast
 
 import click
@@ -17,7 +18,7 @@ import click
 from gauge.processes import Role, RoleUse, RoleWatch
 
 from .errors import ForeignPagesError, PlanError
-from .limits import LINK_NAMES
+from .limits import LINK_NAMES, NAMES_SOUGHT
 from .live import LiveLine, snapshot_of
 from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
 from .report import environment
@@ -30,7 +31,8 @@ from .targets.map_files import load_map
 from .targets.paths import Layout, parse_rewrite
 from .targets.target import Target, parse_target, require_loopback
 from .targets.target_check import pages_of_others, require_answer
-from .trace.files import TraceFile
+from .trace.lines import Request
+from .trace.source import Trace
 from .visits import Load
 from .workers import replay_shared
 
@@ -40,16 +42,13 @@ class Experiment:
 
     def __init__(
         self,
-        path: str,
-        trace: TraceFile,
+        trace: Trace,
         shape: TraceShape,
         load: Load,
         late_ms: float,
         workers: int = 1,
         roles: Sequence[Role] = (),
     ) -> None:
-        """Take the trace with its ``path``."""
-        self.path = path
         self.trace = trace
         self.shape = shape
         self.load = load
@@ -60,20 +59,25 @@ class Experiment:
 
     @classmethod
     def prepared(
-        cls, path: str, target: str, given: dict[str, Any], max_gap_us: int | None, hopeless_s: float | None = None
+        cls,
+        paths: tuple[str, ...],
+        target: str,
+        given: dict[str, Any],
+        max_gap_us: int | None,
+        hopeless_s: float | None = None,
     ) -> Experiment:
         """Read the trace and check the target; raises the errors of ``errors``."""
         found = parse_target(target)
         headers = found.headers(given["headers"])
         if not given["allow_remote"]:
             require_loopback(found)
-        trace = TraceFile.opened(
-            path, window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"]
-        )
+        trace = Trace(paths, sort_window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"])
+        trace.open_all(given.get("window_begin"), given.get("window_end"))
         layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), given["edit_path"])
-        shape = shape_of(trace.read(), max_gap_us)
+        known = trace.size_and_span(max_gap_us)
+        shape = shape_of(trace.read(), max_gap_us) if known is None else TraceShape(*known)
         if not shape.requests:
-            raise PlanError(f"{path}: no request to replay")
+            raise PlanError(f"{trace.name}: no request to replay{'' if trace.window.is_all else ' in the window'}")
         require_answer(found, headers)
         layout = replace(layout, map=load_map(given.get("map_name", "plain")))
         users = users_of(found, layout.map, given.get("users"), headers)
@@ -93,7 +97,7 @@ class Experiment:
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        return cls(path, trace, shape, load, given["lateness"] * 1000, given["workers"], given["watch"])
+        return cls(trace, shape, load, given["lateness"] * 1000, given["workers"], given["watch"])
 
     def go(self, pace: Pace, title: str) -> Replay:
         planned_s = planned_seconds(pace, self.shape)
@@ -102,7 +106,12 @@ class Experiment:
         load = replace(self.load, planned_s=planned_s)
 
         def requests() -> Iterator[Planned]:
-            return plan(self.trace.read, pace, self.shape, random.Random(pace.poisson_seed))
+            skips = chain([pace.skip], repeat(0))  # a folder opens the part where the first round begins
+
+            def read() -> Iterable[Request]:
+                return self.trace.read(next(skips))
+
+            return plan(read, replace(pace, skip=0), self.shape, random.Random(pace.poisson_seed))
 
         self._watch.begin()
         with LiveLine(title) as line:
@@ -127,11 +136,12 @@ class Experiment:
             "command_line": shlex.join(["wikibench", *redact_words(sys.argv[1:])]),
             "seed": self.load.seed,
             "trace": {
-                "file": self.path,
+                "file": self.trace.name,
                 "requests": self.shape.requests,
                 "span_s": round(self.shape.span_us / 1e6, 3),
                 "unreadable_lines": self.trace.bad_lines,
                 "of_other_hosts": self.trace.other_hosts,
+                "late_lines": self.trace.late_lines,
             },
             "pace": {
                 "rate_per_s": pace.rate,
@@ -170,10 +180,10 @@ def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:
     return [part for _, value in headers for part in (value, *value.split()[1:])]
 
 
-def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
+def _names(trace: Trace, layout: Layout) -> tuple[str, ...]:
     """Return pages of the trace for edits to link to."""
     names: dict[str, None] = {}
-    for request in trace.read():
+    for request in islice(trace.read(), NAMES_SOUGHT):
         if not request.is_save and not request.is_missing:
             names[layout.name(request.url)] = None
             if len(names) >= LINK_NAMES:
@@ -181,11 +191,11 @@ def _names(trace: TraceFile, layout: Layout) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _require_consent(target: Target, layout: Layout, trace: TraceFile, given: dict[str, Any]) -> bool:
+def _require_consent(target: Target, layout: Layout, trace: Trace, given: dict[str, Any]) -> bool:
     """Return whether foreign texts may be overwritten: ask a person at a terminal, refuse without a terminal."""
     if given["allow_edits"]:
         return True
-    edited = (layout.page(request.url) for request in trace.read() if request.is_save)
+    edited = (layout.page(request.url) for request in trace.saves())
     found, looked = pages_of_others(target, layout, edited, given["headers"])
     if not found:
         return False

@@ -49,6 +49,9 @@ MOST_USERS: Final = 1_000
 LINK_NAMES: Final = 500
 """Page names of the trace that edits link to."""
 
+NAMES_SOUGHT: Final = 20_000
+"""Requests at the beginning of the trace among which these names are sought: a replay begins without reading it all."""
+
 TITLES_BYTES: Final = 512 * 1024 * 1024
 """Of the list of titles: the English Wikipedia's is about 350 MB."""
 

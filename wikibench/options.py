@@ -124,7 +124,7 @@ _WATCH: Final = click.option(
     help="Processes of this machine whose CPU a request is reported, such as wiki=1201.",
 )
 _LOAD_OPTIONS: Final = (
-    click.argument("trace", type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
+    click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True), metavar="TRACE..."),
     click.option(
         "--allow-remote",
         is_flag=True,
@@ -213,6 +213,6 @@ _LOAD_OPTIONS: Final = (
     click.option(
         "--sort-window",
         type=click.IntRange(1),
-        help="Stream the trace, mending disorder of up to so many lines; without it all of it is sorted in memory.",
+        help="Stream files, repairing disorder of up to so many lines; else large ones are sorted in TMPDIR first.",
     ),
 )

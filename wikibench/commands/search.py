@@ -117,7 +117,12 @@ class Searching:
 )
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write a report of the best try.")
 def search(
-    trace: str, target: str, required: tuple[Requirement, ...], report: Path | None, duration: float, **given: Any
+    trace: tuple[str, ...],
+    target: str,
+    required: tuple[Requirement, ...],
+    report: Path | None,
+    duration: float,
+    **given: Any,
 ) -> None:
     """Find the largest rate at which a wiki still keeps a requirement, and say how well it is known.
 

@@ -5,34 +5,25 @@ from __future__ import annotations
 import random
 import re
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
+from wikibench.commands.passes import OUT, ReadProgress, Span, noted
+from wikibench.commands.trace_figures import check, info
+from wikibench.commands.trace_parts import cut, onto, sample, scrub
 from wikibench.errors import PlanError, TraceFileError
-from wikibench.options import Share
 from wikibench.statuses import CONTEXT, report_errors
-from wikibench.targets.paths import Layout, page_name
-from wikibench.trace.files import STDIN, TraceFile, opened_lines, write_trace
-from wikibench.trace.lines import MICROS, Request
+from wikibench.trace.files import STDIN, opened_lines, write_lines
+from wikibench.trace.lines import Request
 from wikibench.trace.log_entries import FormatError, LogFormat
 from wikibench.trace.log_formats import AUTO_LINES, NAMES, format_of, guessed
 from wikibench.trace.logs import KEEPABLE, Selection, Tally, requests_of
-from wikibench.trace.sampling import HOT, PageCounts, PageSample, choose_pages
-from wikibench.trace.sorting import in_time_order
-
-T = TypeVar("T")
-TICK_LINES: Final = 20_000  # between two drawings of the progress
-TOP_PAGES: Final = 10
-WINDOW: Final = 1_000  # lines of disorder that sample and info repair
-_LAYOUT: Final = Layout()
+from wikibench.trace.sorting import lines_in_time_order
+from wikibench.trace.visitors import VisitorNumbers
 
 
 class Pattern(click.ParamType[re.Pattern[str]]):
@@ -65,20 +56,24 @@ class Keep(click.ParamType[frozenset[str]]):
 
 @click.group(context_settings=CONTEXT)
 def trace() -> None:
-    """Make traces from access logs, take samples of them, and see what is in one.
+    """Make traces from access logs, cut, sample, scrub and map them, and see what is in one.
 
     \b
     From a log of another site's server to a load on this machine's wiki:
-      wikibench trace read access.log* --view '^/wiki/' --out day.trace.gz
-      wikibench trace info day.trace.gz
-      wikibench trace sample day.trace.gz --pages 10% --out small.trace.gz
-      wikibench replay small.trace.gz --target http://127.0.0.1:8080 --rewrite /wiki/=/ --expect-404
+      wikibench trace read access.log* --view '^/wiki/' --out day/
+      wikibench trace info day/
+      wikibench trace sample day/ --pages 10% --out small/
+      wikibench trace check day/ small/
+      wikibench replay small/ --target http://127.0.0.1:8080 --from 08:00 --to 10:00 --rewrite /wiki/=/ --expect-404
+
+    A trace is a folder of sorted parts with a manifest (its name ends in /), a file, several files, or - for standard
+    input.
     """
 
 
 @trace.command(context_settings=CONTEXT)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option("--out", required=True, help="The trace to write; gzip where it ends in .gz, - for standard output.")
+@OUT
 @click.option("--format", "format_name", default="auto", show_default=True, help="Of the lines; see above.")
 @click.option("--view", "views", type=Pattern(), help="Views are only GETs whose path and query match this.")
 @click.option("--save", "saves", type=Pattern(), help="POSTs whose path and query match this are edits.")
@@ -91,6 +86,12 @@ def trace() -> None:
     help="Requests that a log gives whole seconds: at random moments of their second, or all at once.",
 )
 @click.option("--seed", default=1, show_default=True, help="Of these moments; the same seed gives the same trace.")
+@click.option(
+    "--visitors",
+    is_flag=True,
+    help="Note which requests are of one visitor: a number made of the address with a key that is thrown away.",
+)
+@click.option("--plain", is_flag=True, help="Lines without attributes (status, method), as WikiBench's own tools read.")
 def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, seed: int, **given: Any) -> None:
     """Make a trace from access logs, plain or gzip, in any order; - is standard input.
 
@@ -106,22 +107,29 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
     GET and HEAD are views; what else is in the log is dropped and counted by reason. No address, user, referer or
     agent is read into a trace. Times at which a request ended are taken back by the duration beside them.
     """
-    with report_errors(), _ReadProgress() as note:
+    with report_errors(), ReadProgress() as note:
         try:
             log_format, described = _format(format_name, logs[0])
         except FormatError as error:
             raise PlanError(f"--format: {error}") from error
         click.echo(f"format: {described}", err=True)
-        tally, selection = Tally(), Selection(given["views"], given["saves"], given["keep"])
+        if given["visitors"] and given["plain"]:
+            raise PlanError("--visitors notes attributes, which --plain leaves out: give one of them")
+        if given["visitors"] and not log_format.number_visitors(VisitorNumbers().number_of):
+            raise PlanError(f"--visitors: lines of the format {log_format.name} have no address that is known by name")
+        tally, selection = Tally(), Selection(given["views"], given["saves"], given["keep"], given["plain"])
         rng = random.Random(seed) if within_second == "spread" else None
-        lines = _noted(_lines_of(logs), note, lambda: f"{tally.kept:,} requests")
+        lines = noted(_lines_of(logs), note, lambda: f"{tally.kept:,} requests")
         with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:
-            requests = in_time_order(_checked(logs, log_format, selection, tally, lines, rng), Path(folder))
-            first = next(requests, None)
+            requests = _checked(logs, log_format, selection, tally, lines, rng)
+            ordered, span = lines_in_time_order(requests, Path(folder)), Span()
+            first = next(ordered, None)
             if first is None:
                 raise PlanError(f"no page view in {logs[0]}: {_reasons(tally)}")
-            span = _Span()
-            count = write_trace(out, span.over(chain([first], requests)))
+            step = f"read: {tally.lines:,} lines of {len(logs)} logs, format {log_format.name}, {within_second}"
+            step += f", seed {seed}{', visitors numbered with a key that was thrown away' if given['visitors'] else ''}"
+            passing = span.over(chain([first], ordered))
+            count = write_lines(out, passing, dropped=tally.dropped, history=(step,))
     spread = f", {tally.whole_seconds:,} times in whole seconds, {within_second}" if tally.whole_seconds else ""
     click.echo(f"{out}: {count:,} requests over {span.words()} from {tally.lines:,} lines{spread}", err=True)
     if tally.dropped:
@@ -177,147 +185,5 @@ def _reasons(tally: Tally) -> str:
     return "; ".join(f"{count:,} {reason}" for reason, count in tally.dropped.most_common()) or "no line at all"
 
 
-class _Span:
-    """The first and last time of requests that pass through."""
-
-    def __init__(self) -> None:
-        self.first_us = self.last_us = 0
-        self.count = 0
-
-    def over(self, requests: Iterable[Request]) -> Iterator[Request]:
-        for request in requests:
-            if not self.count:
-                self.first_us = request.time_us
-            self.last_us = max(self.last_us, request.time_us)
-            self.count += 1
-            yield request
-
-    def words(self) -> str:
-        seconds = (self.last_us - self.first_us) / MICROS
-        for unit, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-            if seconds >= 2 * unit:
-                return f"{seconds / unit:.1f} {name}"
-        return f"{seconds:.1f} seconds"
-
-
-@trace.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE")
-@click.option("--out", required=True, help="The trace to write; gzip where it ends in .gz, - for standard output.")
-@click.option("--pages", type=Share(), help="Keep all requests of this share of the pages: a smaller wiki.")
-@click.option("--requests", "requests_share", type=Share(), help="Keep this share of the requests: a lower rate.")
-@click.option(
-    "--hot",
-    type=Share(),
-    default=HOT,
-    show_default=True,
-    help="Thin pages that would be over this share of the sample.",
-)
-@click.option("--seed", default=1, show_default=True, help="The same seed gives the same sample.")
-def sample(source: str, out: str, pages: float | None, requests_share: float | None, hot: float, seed: int) -> None:
-    """Take a sample of a trace that is like it.
-
-    \b
-      wikibench trace sample day.trace.gz --pages 10% --out small.trace.gz       a tenth of the wiki
-      wikibench trace sample day.trace.gz --requests 10% --out thin.trace.gz     a tenth of the rate
-
-    Pages are chosen so that their requests come to the share, too, and the curve of popularity keeps its shape.
-    Pages that alone would be over --hot of the sample keep their share of the traffic instead of all of it.
-    """
-    with report_errors(), _ReadProgress() as note:
-        share = pages if pages is not None else requests_share
-        if share is None or (pages is not None and requests_share is not None):
-            raise PlanError("give either --pages or --requests, as --pages 10%")
-        if not share > 0:
-            raise PlanError("a share of 0 keeps nothing")
-        found = TraceFile.opened(source, window=WINDOW)
-        rng = random.Random(seed)
-        counts, chosen = PageCounts(), None
-        if pages is not None:
-            for request in _noted(found.read(), note, lambda: f"{len(counts.counts):,} pages"):
-                counts.add(_page_of(request))
-            chosen = choose_pages(counts.counts, share, seed, hot)
-        before, after = _Span(), _Span()
-        kept = _sampled(before.over(_noted(found.read(), note, lambda: f"{after.count:,} kept")), share, chosen, rng)
-        write_trace(out, after.over(kept))
-    if not before.count:
-        raise click.UsageError(f"{source}: no request to sample")
-    click.echo(f"{out}: {after.count:,} of {before.count:,} requests, {after.count / before.count:.2%}", err=True)
-    if chosen is not None:
-        click.echo(
-            f"pages: {len(chosen.kept):,} of {len(counts.counts):,} whole, and {len(chosen.thinned)} thinned because "
-            f"each would be over {hot:.2%} of the sample",
-            err=True,
-        )
-
-
-def _sampled(
-    requests: Iterable[Request], share: float, chosen: PageSample | None, rng: random.Random
-) -> Iterator[Request]:
-    for request in requests:
-        chance = rng.random()
-        if chance < share if chosen is None else chosen.keeps(_page_of(request), chance):
-            yield request
-
-
-def _page_of(request: Request) -> str:
-    """Return the name of the page of a request: its edits are of the same page as its views."""
-    return page_name(_LAYOUT.page(request.url))
-
-
-@trace.command(context_settings=CONTEXT)
-@click.argument("source", metavar="TRACE")
-def info(source: str) -> None:
-    """Say what is in a trace: requests, kinds, rate by hour, pages, disorder."""
-    kinds: Counter[str] = Counter()
-    hours: Counter[int] = Counter()
-    counts, span, whole, disorder, latest = PageCounts(), _Span(), 0, 0, 0
-    with report_errors(), _ReadProgress() as note:
-        found = TraceFile.opened(source, window=1)
-        for request in span.over(_noted(found.read(), note, lambda: f"{len(counts.counts):,} pages")):
-            kinds["edits" if request.is_save else "views of missing pages" if request.is_missing else "views"] += 1
-            hours[request.time_us // (3_600 * MICROS)] += 1
-            counts.add(_page_of(request))
-            whole += request.time_us % MICROS == 0
-            disorder += request.time_us < latest
-            latest = max(latest, request.time_us)
-    if not span.count:
-        raise click.UsageError(f"{source}: no request in it")
-    seconds = (span.last_us - span.first_us) / MICROS
-    mean = span.count / seconds if seconds > 0 else float(span.count)
-    busiest = max(hours.values()) / min(max(seconds, 1.0), 3_600.0)
-    table = Table(title=source, title_justify="left", show_header=False)
-    top = sorted(counts.counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAGES]
-    for name, text in (
-        ("requests", f"{span.count:,} ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common())})"),
-        ("span", f"{span.words()}, {len(hours):,} hours of the clock with requests"),
-        ("rate", f"{mean:.4g} per second in the mean, {busiest:.4g} in the busiest hour"),
-        ("times", f"{whole / span.count:.0%} in whole seconds, {disorder:,} earlier than the line before"),
-        ("pages", f"{len(counts.counts):,}; the first {len(top)} have {sum(n for _, n in top) / span.count:.1%}"),
-        *((f"{count:,}", page or "/") for page, count in top),
-    ):
-        table.add_row(name, text.encode("utf-8", "replace").decode("utf-8"))
-    Console().print(table, markup=False)
-
-
-class _ReadProgress:
-    """A line that is redrawn on standard error, if that is a terminal."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("reading", total=None)
-
-    def __enter__(self) -> Callable[[str], None]:
-        self._bar.start()
-        return lambda text: self._bar.update(self._task, description=text)
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-
-def _noted(items: Iterable[T], note: Callable[[str], None], more: Callable[[], str]) -> Iterator[T]:
-    for number, item in enumerate(items, start=1):
-        if number % TICK_LINES == 0:
-            note(f"{number:,} lines, {more()}")
-        yield item
+for _command in (cut, sample, scrub, onto, info, check):
+    trace.add_command(_command)

@@ -1,4 +1,4 @@
-"""Traces in plain or gzip files or on standard input; a trace is read again for every round of a replay.
+"""Traces and logs in plain or gzip files or on standard input, and the writing of a trace to a file or a folder.
 
 The first bytes of a file say whether it is gzip, whatever its name; other packings are refused by name.
 """
@@ -6,21 +6,19 @@ The first bytes of a file say whether it is gzip, whatever its name; other packi
 from __future__ import annotations
 
 import gzip
-import io
 import shlex
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, cast
 
-from wikibench.errors import TraceError, TraceFileError
-from wikibench.limits import BAD_LINES_KEPT
-from wikibench.targets.paths import host_of
+from wikibench.errors import TraceFileError
 
-from .lines import Request, format_line, in_order, parse
-from .log_formats import guessed
+from .folder import FolderWriter, packed_file
+from .lines import Request
+from .sorting import SortedLine, line_of
 
 STDIN = "-"
 _GZIP: Final = b"\x1f\x8b"
@@ -32,77 +30,37 @@ _PACKED: Final = {  # by the first bytes: the packing, and its unpacker
     b"7z\xbc\xaf\x27\x1c": ("7z", "7z e -so"),
     b"PK\x03\x04": ("zip", "unzip -p"),
 }
-_TO_READ: Final = "not of a trace: make a trace of it by wikibench trace read LOG --out day.trace.gz"
 _FIRST_BYTES: Final = max(map(len, _PACKED))
 
 
-class TraceFile:
-    """A trace that can be read from its beginning, in order of time.
+def is_folder(path: str) -> bool:
+    """Return whether a trace at ``path`` is, or is to be, a folder: its name ends in a slash, or a folder is there."""
+    return path != STDIN and (path.endswith("/") or Path(path).is_dir())
 
-    Without ``window`` the trace is read and sorted once and then kept in memory (about 250 bytes a request); with
-    ``window`` each reading streams from disk.
+
+def write_trace(
+    path: str, requests: Iterable[Request], *, dropped: Mapping[str, int] | None = None, history: Iterable[str] = ()
+) -> int:
+    """Write the requests, which come in order of time, as ``write_lines`` does."""
+    return write_lines(path, map(line_of, requests), dropped=dropped or {}, history=history)
+
+
+def write_lines(path: str, lines: Iterable[SortedLine], *, dropped: Mapping[str, int], history: Iterable[str]) -> int:
+    """Write the lines to ``path`` and return their number.
+
+    The place is a folder with a manifest, which says what was ``dropped`` and the ``history``; or a file, gzip if it
+    ends in ``.gz``; or ``-``, standard output.  Raises TraceFileError if the disk is full or the place takes no files.
     """
-
-    def __init__(self, path: str, *, window: int | None, skip_bad: bool, host: str | None) -> None:
-        self._path = path
-        self._window = window
-        self._skip_bad = skip_bad
-        self._host = host
-        self._kept: list[Request] | None = None
-        self.bad_lines = 0
-        self.first_bad: list[TraceError] = []
-        self.other_hosts = 0  # requests left out because of ``host``
-
-    @classmethod
-    def opened(
-        cls, path: str, *, window: int | None = None, skip_bad: bool = False, host: str | None = None
-    ) -> TraceFile:
-        """Open the trace, and read it now if it is to be kept in memory.  Raises TraceError."""
-        trace = cls(path, window=window, skip_bad=skip_bad, host=host)
-        if window is None or path == STDIN:  # standard input cannot be read twice
-            trace._kept = list(trace._read_once())
-        return trace
-
-    def read(self) -> Iterable[Request]:
-        return self._kept if self._kept is not None else self._read_once()
-
-    def _read_once(self) -> Iterator[Request]:
-        # counted afresh at each reading
-        self.bad_lines, self.first_bad, self.other_hosts = 0, [], 0
-        try:
-            with opened_lines(self._path) as lines:
-                yield from in_order(self._wanted(parse(lines, self._on_bad())), self._window)
-        except TraceError as error:
-            if (found := guessed([error.text])) is not None:
-                raise TraceFileError(self._path, f"a line of an access log ({found[0].name}), {_TO_READ}") from error
-            raise
-
-    def _wanted(self, requests: Iterable[Request]) -> Iterator[Request]:
-        for request in requests:
-            if self._host is not None and host_of(request.url) not in (None, self._host):
-                self.other_hosts += 1
-                continue
-            yield request
-
-    def _on_bad(self) -> Callable[[TraceError], None] | None:
-        return self._note_bad if self._skip_bad else None
-
-    def _note_bad(self, error: TraceError) -> None:
-        self.bad_lines += 1
-        if len(self.first_bad) < BAD_LINES_KEPT:
-            self.first_bad.append(error)
-
-
-def write_trace(path: str, requests: Iterable[Request]) -> int:
-    """Write the requests to ``path`` (gzip if it ends in ``.gz``, ``-`` for standard output); return their number.
-
-    Raises TraceFileError if the disk is full or the folder takes no files.
-    """
+    if is_folder(path):
+        with FolderWriter(Path(path)) as folder:
+            count = folder.write_lines(lines)
+            folder.dropped, folder.history = dropped, tuple(history)
+        return count
     count = 0
     try:
         with _writable(path) as file:
-            for request in requests:
-                file.write(format_line(request) + "\n")
+            for line in lines:
+                file.write(f"{line.text}\n")
                 count += 1
     except OSError as error:
         if path == STDIN:
@@ -156,12 +114,7 @@ def _writable(path: str) -> Iterator[IO[str]]:
     if path == STDIN:
         yield sys.stdout
     elif path.endswith(".gz"):
-        # no name and no time in the header: the same trace gives the same bytes
-        with (
-            Path(path).open("wb") as raw,
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8", errors="surrogateescape", newline="\n") as file,
-        ):
+        with packed_file(Path(path)) as file:
             yield file
     else:
         with Path(path).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:

@@ -1,7 +1,7 @@
 """Formats of access logs with an object of JSON a line, as proxies write them (pure).
 
     json:NAME=FIELD,...     FIELD may be dotted (``request.uri``); names are time, method, target, status, host,
-                            duration (with its unit, ``duration=took:ms``), request (a whole request line);
+                            visitor, duration (with its unit, ``duration=took:ms``), request (a whole request line);
                             the word ``end``: the time is that of the end
     caddy                   the end, in seconds, and the duration
     traefik, envoy          the start
@@ -13,12 +13,12 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from .log_entries import NO_REQUEST, UNITS_US, UNREADABLE, Entry, FormatError, Times, any_time
 
-_JSON_NAMES: Final = ("time", "method", "target", "status", "host", "duration", "request")
+_JSON_NAMES: Final = ("time", "method", "target", "status", "host", "duration", "request", "visitor")
 _JSON_GUESSES: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (
         *("StartUTC", "start_time", "ts", "time_iso8601", "time_local", "msec", "@timestamp", "timestamp", "time"),
@@ -30,6 +30,14 @@ _JSON_GUESSES: Final[Mapping[str, tuple[str, ...]]] = {
     "host": ("request.host", "RequestHost", "authority", "http_host", "server_name"),  # "host" is often a visitor's
     "duration": ("duration", "request_time"),
     "request": ("request", "request_line"),
+    "visitor": (
+        "request.remote_ip",
+        "ClientHost",
+        "downstream_remote_address",
+        "remote_addr",
+        "client_ip",
+        "remote_ip",
+    ),
 }
 
 
@@ -48,6 +56,11 @@ class JsonFormat:
         self._at_end = at_end
         self._unit_us = UNITS_US[unit]
         self._times = Times(any_time)
+        self._visitor_of: Callable[[str], str] | None = None
+
+    def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
+        self._visitor_of = visitor_of if "visitor" in self._fields else None
+        return self._visitor_of is not None
 
     def parse(self, line: str) -> Entry | str:
         at = line.find("{")  # journals and containers write a prefix
@@ -80,9 +93,9 @@ class JsonFormat:
             except ValueError:
                 before_us = 0
         target = target.replace(" ", "%20")
-        return Entry(
-            time_us - before_us, is_whole, method, target, status, host if isinstance(host, str) else "", before_us
-        )
+        visitor = "" if self._visitor_of is None else self._visitor_of(str(found["visitor"] or ""))
+        host = host if isinstance(host, str) else ""
+        return Entry(time_us - before_us, is_whole, method, target, status, host, before_us, visitor)
 
 
 def _decimal(number: float) -> str:
@@ -143,6 +156,13 @@ def guessed_json(line: str) -> JsonFormat | None:
     return JsonFormat("json", found)
 
 
-CADDY: Final = "time=ts,method=request.method,target=request.uri,status=status,host=request.host,duration=duration,end"
-TRAEFIK: Final = "time=StartUTC,method=RequestMethod,target=RequestPath,status=DownstreamStatus,host=RequestHost"
-ENVOY: Final = "time=start_time,method=method,target=path,status=response_code,host=authority"
+CADDY: Final = (
+    "time=ts,method=request.method,target=request.uri,status=status,host=request.host,duration=duration,end,"
+    "visitor=request.remote_ip"
+)
+TRAEFIK: Final = (
+    "time=StartUTC,method=RequestMethod,target=RequestPath,status=DownstreamStatus,host=RequestHost,visitor=ClientHost"
+)
+ENVOY: Final = (
+    "time=start_time,method=method,target=path,status=response_code,host=authority,visitor=downstream_remote_address"
+)

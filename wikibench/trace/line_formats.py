@@ -21,7 +21,7 @@ from typing import Final
 from .log_entries import COMMENT, NO_REQUEST, UNITS_US, UNREADABLE, Entry, FormatError, Times, any_time, iso_time
 
 _REQUEST: Final = r"(?P<request>(?:[^\"\\]|\\.)*)"
-CLF: Final = r"\S+ \S+ .+? \[(?P<time>[^\]]+)\] \"" + _REQUEST + r"\" (?P<status>\d{3}|-)(?: |$)"
+CLF: Final = r"(?P<visitor>\S+) \S+ .+? \[(?P<time>[^\]]+)\] \"" + _REQUEST + r"\" (?P<status>\d{3}|-)(?: |$)"
 _ESCAPE: Final = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)")
 
 
@@ -35,6 +35,11 @@ class LineFormat:
         self._at_end = at_end
         self._times = Times(any_time)
         self._groups = frozenset(pattern.groupindex)
+        self._visitor_of: Callable[[str], str] | None = None
+
+    def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
+        self._visitor_of = visitor_of if "visitor" in self._groups else None
+        return self._visitor_of is not None
 
     def parse(self, line: str) -> Entry | str:
         match = self._pattern.match(line)
@@ -62,7 +67,9 @@ class LineFormat:
         host = match["host"] if "host" in self._groups else ""
         before_us = self._duration(match["duration"]) if self._at_end and "duration" in self._groups else 0
         number = int(status) if status.isdigit() else 0
-        return Entry(time_us - before_us, is_whole, method, target, number, "" if host == "-" else host, before_us)
+        visitor = "" if self._visitor_of is None else self._visitor_of(match["visitor"])
+        host = "" if host == "-" else host
+        return Entry(time_us - before_us, is_whole, method, target, number, host, before_us, visitor)
 
     def _duration(self, text: str) -> int:
         try:
@@ -88,6 +95,7 @@ _NGINX: Final = {  # variable: the group, and the pattern of its text
     "http_host": ("host", r"[^\s/]*"),
     "server_name": ("host", r"[^\s/]*"),
     "request_time": ("duration", r"[\d.]+|-"),
+    "remote_addr": ("visitor", r"\S+"),
 }
 _APACHE: Final = {
     "t": ("time", r"[^\]]+"),
@@ -97,6 +105,8 @@ _APACHE: Final = {
     "s": ("status", r"\d{3}|-"),
     "v": ("host", r"[^\s/]*"),
     "V": ("host", r"[^\s/]*"),
+    "h": ("visitor", r"\S+"),
+    "a": ("visitor", r"\S+"),
 }
 _APACHE_TIMES: Final = {"sec": 1, "msec": 1, "usec": 1}
 _NGINX_PART: Final = re.compile(r"\$\{?(\w+)\}?")
@@ -174,11 +184,13 @@ def _from_string(
 
 
 ALB: Final = (
-    r"(?:\w+ )?(?P<time>\d{4}-\d\d-\d\dT\S+) \S+ \S+ \S+ (?P<duration>-?[\d.]+ -?[\d.]+ -?[\d.]+)"
+    r"(?:\w+ )?(?P<time>\d{4}-\d\d-\d\dT\S+) \S+ (?P<visitor>\S+):\d+ \S+ (?P<duration>-?[\d.]+ -?[\d.]+ -?[\d.]+)"
     r" (?P<status>\d{3}|-) \S+ \d+ \d+ \"" + _REQUEST + r"\""
 )
 HAPROXY: Final = (
-    r"(?:.*?: )?\S+:\d+ \[(?P<time>[^\]]+)\] \S+ \S+ [\d/+-]+ (?P<status>-?\d+) [\d+]+ .*\"" + _REQUEST + r"\"\s*$"
+    r"(?:.*?: )?(?P<visitor>\S+):\d+ \[(?P<time>[^\]]+)\] \S+ \S+ [\d/+-]+ (?P<status>-?\d+) [\d+]+ .*\""
+    + _REQUEST
+    + r"\"\s*$"
 )
 
 
@@ -190,6 +202,11 @@ class W3cFormat:
     def __init__(self) -> None:
         self._fields: list[str] = []
         self._times = Times(iso_time)
+        self._visitor_of: Callable[[str], str] | None = None
+
+    def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
+        self._visitor_of = visitor_of
+        return True
 
     def parse(self, line: str) -> Entry | str:
         if line.startswith("#"):
@@ -207,7 +224,7 @@ class W3cFormat:
             return UNREADABLE
         query = values.get("cs-uri-query", "-")
         target = values["cs-uri-stem"] + ("" if query == "-" else f"?{query}")
-        host = values.get("cs-host", "")
-        return Entry(
-            time_us - before_us, is_whole, values["cs-method"], target, status, "" if host == "-" else host, before_us
-        )
+        host = values.get("cs-host", "-")
+        method, host = values["cs-method"], "" if host == "-" else host
+        visitor = "" if self._visitor_of is None else self._visitor_of(values.get("c-ip", ""))
+        return Entry(time_us - before_us, is_whole, method, target, status, host, before_us, visitor)

@@ -6,12 +6,15 @@
               | epoch milliseconds, 12 or more digits 1190146243326        (TraceBench)
               | ISO 8601, UTC unless it says else     2010-05-27T09:31:55.63 (traces of 2009 and 2010)
     url      := no blank in it; whole, or a path without its leading slash, or empty (TraceBench)
-    flag     := "-"                  a page view
+    flag     := mark (";" attribute)*
+    mark     := "-"                  a page view
               | "save"               an edit
-              | revision "|" body    an edit whose URL-encoded text TraceBench has filled in
+              | revision "|" body    an edit whose URL-encoded text TraceBench has filled in; it has no attributes
               | "missing"            a view of a page that does not exist: ours, 404 is then the right answer
+    attribute:= "v=" visitor | "s=" status that the log had | "m=" method, if it is not that of the mark; all ours
 
     929840853 1190146243.326 http://en.wikipedia.org/wiki/Judge_Me_Tender -
+    1190146243.326 /wiki/No_such_page missing;v=7f3a91c2;s=404;m=HEAD
 
 Invariants:
     I1. ``parse_line(format_line(r)) == r`` for every request; times are exact to the microsecond.
@@ -36,6 +39,8 @@ SAVE: Final = "save"
 MISSING: Final = "missing"
 MILLISECOND_DIGITS: Final = 12  # 10^11 seconds is the year 5138, 10^11 ms is 1973: no trace is either
 MICROS: Final = 1_000_000
+_KINDS: Final = {VIEW: "view", MISSING: "missing"}
+KINDS: Final = ("view", "save", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,21 @@ class Request:
 
     time_us: int
     url: str
-    flag: str = VIEW
+    flag: str = VIEW  # the mark
     counter: int | None = None
+    attributes: str = ""  # joined by semicolons, as in the line
+
+    @property
+    def kind(self) -> str:
+        """Return ``view``, ``save`` or ``missing``."""
+        return _KINDS.get(self.flag, "save")
+
+    def attribute(self, name: str) -> str:
+        """Return the value of ``v``, ``s`` or ``m``; empty if the line has none."""
+        for part in self.attributes.split(";"):
+            if part.startswith(name) and part[len(name) : len(name) + 1] == "=":
+                return part[len(name) + 1 :]
+        return ""
 
     @property
     def is_save(self) -> bool:
@@ -71,9 +89,13 @@ def parse_line(line: str, number: int = 1) -> Request:
     time_us = _time_us(time)
     if time_us is None:
         raise TraceError(number, text, f"the time {time!r} is neither epoch seconds, milliseconds nor ISO 8601")
+    attributes = ""
     if flag not in (VIEW, SAVE, MISSING) and "|" not in flag:
-        raise TraceError(number, text, f"the flag {flag!r} is none of -, save, missing, revision|body")
-    return Request(time_us, url, flag, counter)
+        mark, _, attributes = flag.partition(";")
+        if mark not in (VIEW, SAVE, MISSING):
+            raise TraceError(number, text, f"the flag {flag!r} is none of -, save, missing, revision|body")
+        flag = mark
+    return Request(time_us, url, flag, counter, attributes)
 
 
 def parse(lines: Iterable[str], on_bad: Callable[[TraceError], None] | None = None) -> Iterator[Request]:
@@ -97,24 +119,32 @@ def format_line(request: Request) -> str:
     seconds, micros = divmod(request.time_us, MICROS)
     fraction = f"{micros // 1000:03d}" if micros % 1000 == 0 else f"{micros:06d}"
     head = "" if request.counter is None else f"{request.counter} "
-    return f"{head}{seconds}.{fraction} {request.url} {request.flag}"
+    tail = f";{request.attributes}" if request.attributes else ""
+    return f"{head}{seconds}.{fraction} {request.url} {request.flag}{tail}"
 
 
-def in_order(requests: Iterable[Request], window: int | None = None) -> Iterator[Request]:
+def in_order(
+    requests: Iterable[Request], window: int | None = None, on_late: Callable[[], None] = lambda: None
+) -> Iterator[Request]:
     """Yield the requests by time.
 
     Without ``window`` all requests are kept in memory and sorted. With ``window`` at most that many requests are kept,
     which repairs disorder up to that many lines. A request that is further out of place comes out late, and pacing then
-    starts it at once.
+    starts it at once; ``on_late`` is called for each.
     """
     if window is None:
         yield from sorted(requests, key=lambda request: request.time_us)
         return
+    latest_us = 0
     buffered: list[tuple[int, int, Request]] = []
     for arrival, request in enumerate(requests):
         heapq.heappush(buffered, (request.time_us, arrival, request))
         if len(buffered) > window:
-            yield heapq.heappop(buffered)[2]
+            first = heapq.heappop(buffered)[2]
+            if first.time_us < latest_us:
+                on_late()
+            latest_us = max(latest_us, first.time_us)
+            yield first
     while buffered:
         yield heapq.heappop(buffered)[2]
 

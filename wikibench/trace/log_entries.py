@@ -2,7 +2,8 @@
 
 Invariants:
     I1. An Entry has nothing of a line but time, method, target, host and status: no address, user or agent, because a
-        trace has no place for them.
+        trace has no place for them.  A visitor is in it only if ``number_visitors`` was called, and as the number that
+        was given for the address.
 
 Knows nothing of formats: ``line_formats`` and ``json_formats`` make entries.
 """
@@ -38,6 +39,7 @@ class Entry:
     status: int
     host: str = ""
     before_us: int = 0  # from the start to the logged time; taken off ``time_us`` already
+    visitor: str = ""
 
 
 class LogFormat(Protocol):
@@ -47,6 +49,9 @@ class LogFormat(Protocol):
 
     def parse(self, line: str) -> Entry | str:
         """Return the entry of a line, or the reason why it has none."""
+
+    def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
+        """Give entries the visitor that ``visitor_of`` says for an address.  Return False if lines have no address."""
 
 
 def clf_time(text: str) -> int:

@@ -43,6 +43,7 @@ class Selection:
     views: re.Pattern[str] | None = None
     saves: re.Pattern[str] | None = None
     keep: frozenset[str] = frozenset()  # of KEEPABLE
+    is_plain: bool = False  # without attributes
 
     def request_of(self, entry: Entry) -> Request | str:
         """Return the request of an entry, or the reason why it is dropped."""
@@ -68,7 +69,17 @@ class Selection:
             return "another method than GET, HEAD and POST"
         if 400 <= status < 500 and flag != MISSING and "refused" not in self.keep:
             return "refused by the server, 4xx (--keep refused)"
-        return Request(entry.time_us, target, flag)
+        return Request(entry.time_us, target, flag, None, "" if self.is_plain else _attributes(entry))
+
+
+def _attributes(entry: Entry) -> str:
+    """Return the attributes of a line, as ``lines`` has them."""
+    found = f"v={entry.visitor};" if entry.visitor else ""
+    if entry.status:
+        found += f"s={entry.status};"
+    if entry.method == "HEAD":
+        found += "m=HEAD;"
+    return found[:-1]
 
 
 @dataclass(slots=True)
@@ -144,4 +155,5 @@ def _within_seconds(kept: Iterable[tuple[Request, int | None]], rng: Uniform) ->
 
 def _spread(group: list[Request], rng: Uniform) -> Iterator[Request]:
     for request, at_s in zip(group, in_order(rng, len(group), 1.0), strict=True):
-        yield Request(request.time_us + min(int(at_s * MICROS), MICROS - 1), request.url, request.flag)
+        at_us = request.time_us + min(int(at_s * MICROS), MICROS - 1)
+        yield Request(at_us, request.url, request.flag, None, request.attributes)

@@ -69,6 +69,10 @@ def test_a_format_of_a_configuration_and_edits(tmp_path: Path) -> None:
     log.write_text("1704067200.500 POST /index.php?title=A&action=submit 302\n1704067201.500 GET /A 200\n")
     words = ("trace", "read", log, "--out", out, "--format", "nginx:$msec $request_method $request_uri $status")
     assert command(*words, "--save", "action=submit").exit_code == 0
+    assert out.read_text() == (
+        "1704067200.500 /index.php?title=A&action=submit save;s=302\n1704067201.500 /A -;s=200\n"
+    )
+    assert command(*words, "--save", "action=submit", "--plain").exit_code == 0
     assert out.read_text() == ("1704067200.500 /index.php?title=A&action=submit save\n1704067201.500 /A -\n")
 
 
@@ -87,7 +91,7 @@ def test_mistakes_are_told_in_a_line(logs: list[Path], tmp_path: Path) -> None:
         (("read", "-", "--out", out), "standard input cannot be looked at twice"),
         (("read", odd, "--out", out, "--view", "("), "is no regular expression"),
         (("read", odd, "--out", out, "--keep", "cats"), "is not a list of static, redirects, refused"),
-        (("sample", odd, "--out", out), "either --pages or --requests"),
+        (("sample", odd, "--out", out), "either --pages, --requests or --visitors"),
         (("sample", odd, "--out", out, "--pages", "10%"), "trace line 1"),
         (("info", logs[0]), "an access log (combined), not of a trace"),
     ):
@@ -107,4 +111,4 @@ def test_standard_input_is_read_if_its_format_is_said(tmp_path: Path) -> None:
     out = tmp_path / "t"
     result = command("trace", "read", "-", "--format", "common", "--out", out, text=line_of(1, "/A"))
     assert result.exit_code == 0, result.output
-    assert out.read_text().endswith(" /A -\n")
+    assert out.read_text().endswith(" /A -;s=200\n")

@@ -1,9 +1,8 @@
-"""Samples of a trace are like it: S1 to S4 of ``wikibench.trace.sampling``; sorting on disk."""
+"""Samples of a trace are like it: S1 to S4 of ``wikibench.trace.sampling``."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gauge.popularity import VIEWS, weights
-from wikibench.trace.lines import Request
 from wikibench.trace.sampling import PageCounts, choose_pages, page_hash
-from wikibench.trace.sorting import in_time_order
 
 COUNTS = st.dictionaries(st.text(min_size=1, max_size=5), st.integers(1, 10_000), min_size=1, max_size=60)
 
@@ -75,25 +72,3 @@ def test_counters_are_bounded_and_frequent_pages_have_one() -> None:
     assert len(counts.counts) <= 10
     assert "often" in counts.counts
     assert counts.total == 2_000
-
-
-# -- sorting
-
-
-@given(st.lists(st.integers(0, 50), max_size=80), st.integers(1, 9), st.integers(2, 4))
-@settings(max_examples=60, deadline=None)
-def test_runs_on_disk_are_the_order_of_memory(
-    tmp_path_factory: pytest.TempPathFactory, times: list[int], run: int, fan_in: int
-) -> None:
-    folder = tmp_path_factory.mktemp("runs")
-    requests = [Request(time * 1_000, f"/{n}\udcff", "-", n) for n, time in enumerate(times)]
-    assert list(in_time_order(requests, folder, run=run, fan_in=fan_in)) == sorted(
-        requests, key=lambda request: request.time_us
-    )
-
-
-def test_one_run_needs_no_disk(tmp_path: Path) -> None:
-    assert list(in_time_order([Request(2, "/b"), Request(1, "/a")], tmp_path / "none")) == [
-        Request(1, "/a"),
-        Request(2, "/b"),
-    ]

@@ -1,0 +1,113 @@
+"""``wikibench trace info, check``: what is in a trace, and how alike two are."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from wikibench.commands.passes import TRACES, ReadProgress, Span, noted, page_of
+from wikibench.errors import PlanError
+from wikibench.options import Share
+from wikibench.statuses import CONTEXT, MISSED, report_errors
+from wikibench.trace.likeness import MEASURES, Profile, differences
+from wikibench.trace.lines import MICROS
+from wikibench.trace.sampling import PageCounts
+from wikibench.trace.source import Trace
+
+TOP_PAGES: Final = 10
+_KINDS: Final = {"view": "views", "save": "edits", "missing": "views of missing pages"}
+
+
+@click.command(context_settings=CONTEXT)
+@TRACES
+def info(sources: tuple[str, ...]) -> None:
+    """Say what is in a trace: requests, kinds, rate by hour, pages, disorder; of a folder also where it comes from."""
+    kinds: Counter[str] = Counter()
+    hours: Counter[int] = Counter()
+    counts, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
+    with report_errors(), ReadProgress() as note:
+        found = Trace(sources, sort_window=1)  # as the lines come: to see their disorder
+        found.open_all()
+        requests = found.read() if found.folder is not None else found.raw()
+        for request in span.over(noted(requests, note, lambda: f"{len(counts.counts):,} pages")):
+            kinds[request.kind] += 1
+            hours[request.time_us // (3_600 * MICROS)] += 1
+            counts.add(page_of(request))
+            whole += request.time_us % MICROS == 0
+            disorder += request.time_us < latest
+            latest = max(latest, request.time_us)
+        if not span.count:
+            raise PlanError(f"{found.name}: no request in it")
+    seconds = (span.last_us - span.first_us) / MICROS
+    mean = span.count / seconds if seconds > 0 else float(span.count)
+    busiest = max(hours.values()) / min(max(seconds, 1.0), 3_600.0)
+    top = sorted(counts.counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAGES]
+    said = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in kinds.most_common())
+    rows = [
+        ("requests", f"{span.count:,} ({said})"),
+        ("span", f"{span.words()}, {len(hours):,} hours of the clock with requests"),
+        ("rate", f"{mean:.4g} per second in the mean, {busiest:.4g} in the busiest hour"),
+        ("times", f"{whole / span.count:.0%} in whole seconds, {disorder:,} earlier than the line before"),
+        ("pages", f"{len(counts.counts):,}; the first {len(top)} have {sum(n for _, n in top) / span.count:.1%}"),
+        *((f"{count:,}", page or "/") for page, count in top),
+    ]
+    if found.folder is not None:
+        manifest = found.folder.manifest
+        rows.append(("parts", f"{len(manifest.parts):,}, {sum(part.size_bytes for part in manifest.parts):,} bytes"))
+        rows.extend((f"{count:,}", f"dropped: {reason}") for reason, count in manifest.dropped.items())
+        rows.extend(("history", sentence) for sentence in manifest.history)
+    _print_rows(found.name, rows)
+
+
+def _print_rows(title: str, rows: list[tuple[str, str]]) -> None:
+    table = Table(title=title, title_justify="left", show_header=False)
+    for name, text in rows:
+        table.add_row(name, text.encode("utf-8", "replace").decode("utf-8"))
+    Console().print(table, markup=False)
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("whole", type=click.Path(exists=True), metavar="TRACE")
+@click.argument("part", type=click.Path(exists=True), metavar="SAMPLE")
+@click.option(
+    "--tolerance", type=Share(), default=0.05, show_default=True, help="The largest difference that is alike."
+)
+@click.option("--only", default=",".join(MEASURES), help="Judge these: hours,popularity,hot pages,kinds,gaps.")
+def check(whole: str, part: str, tolerance: float, only: str) -> None:
+    """Say how alike two traces are, such as a trace and its sample; the exit status is 1 if they differ by more.
+
+    \b
+      wikibench trace check day/ small/
+      wikibench trace check day/ thin/ --only hours,kinds --tolerance 3%
+
+    hours: requests by hour, as a part of the mean hour. popularity: the curve of the requests over the pages; pages
+    that a sample by pages has thinned are left out. hot pages: those with over 2 %, by their share. kinds: views,
+    edits, missing pages. gaps: times between requests of one page, which a sample by requests stretches.
+    """
+    judged = frozenset(filter(None, (name.strip() for name in only.split(","))))
+    with report_errors(), ReadProgress() as note:
+        if not judged <= frozenset(MEASURES):
+            raise PlanError(f"--only {only!r} is not a list of {', '.join(MEASURES)}")
+        profiles = []
+        for path in (whole, part):
+            found, profile = Trace((path,)).open_all(), Profile()
+            for request in noted(found.read(), note, lambda: path):  # noqa: B023  called within the loop
+                profile.add_request(request, page_of(request))
+            if not profile.count:
+                raise PlanError(f"{path}: no request in it")
+            profiles.append(profile)
+        table = differences(*profiles)
+    rows = [
+        (name, f"{value:.2%}{'' if name not in judged else ' ok' if value <= tolerance else ' differs'}")
+        for name, value in table.items()
+    ]
+    counts = [profile.count for profile in profiles]
+    rows.insert(0, ("requests", f"{counts[1]:,} of {counts[0]:,}, {counts[1] / counts[0]:.2%}"))
+    _print_rows(f"{whole} and {part}", rows)
+    if any(table[name] > tolerance for name in judged):
+        sys.exit(MISSED)
