@@ -3,7 +3,8 @@
     json:NAME=FIELD,...     FIELD may be dotted (``request.uri``); names are time, method, target, status, host,
                             visitor, duration (with its unit, ``duration=took:ms``), request (a whole request line);
                             the word ``end``: the time is that of the end
-    caddy                   the end, in seconds, and the duration
+    caddy                   the end, in seconds, and the duration; Caddy's console format too, which has the time before
+                            the object (2025/10/23 19:21:04.824 INFO http.log.access {...})
     traefik, envoy          the start
 
 Invariants:
@@ -13,6 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -39,6 +41,9 @@ _JSON_GUESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "remote_ip",
     ),
 }
+
+
+_CONSOLE: Final = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)")
 
 
 class JsonFormat:
@@ -72,6 +77,8 @@ class JsonFormat:
             return UNREADABLE
         found = {name: _value(values, path) for name, path in self._fields.items()}
         time = found.get("time")
+        if time is None and at > 0 and (console := _CONSOLE.search(line, 0, at)) is not None:
+            time = f"{console[1]}-{console[2]}-{console[3]}T{console[4]}"
         if isinstance(time, bool) or not isinstance(time, str | int | float):
             return NO_REQUEST
         method, target = found.get("method"), found.get("target")

@@ -18,10 +18,24 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from .log_entries import COMMENT, NO_REQUEST, UNITS_US, UNREADABLE, Entry, FormatError, Times, any_time, iso_time
+from .log_entries import (
+    COMMENT,
+    MONTHS,
+    NO_REQUEST,
+    UNITS_US,
+    UNREADABLE,
+    Entry,
+    FormatError,
+    Times,
+    any_time,
+    iso_time,
+)
 
 _REQUEST: Final = r"(?P<request>(?:[^\"\\]|\\.)*)"
-CLF: Final = r"(?P<visitor>\S+) \S+ .+? \[(?P<time>[^\]]+)\] \"" + _REQUEST + r"\" (?P<status>\d{3}|-)(?: |$)"
+# Traefik leaves quotes in a request as they are, and logs status 0 of a connection that became a web socket
+_LENIENT: Final = r"(?P<request>(?:[^\"\\]|\\.|\"(?! (?:\d{3}|-|0) ))*)"
+CLF: Final = r"(?P<visitor>\S+) \S+ .+? \[(?P<time>[^\]]+)\] \"" + _LENIENT + r"\" (?P<status>\d{3}|-|0)(?: |$)"
+ONLY_CLF: Final = CLF.removesuffix("(?: |$)") + r" (?:\d+|-)\s*$"  # nothing follows, as Apache's common format has it
 _ESCAPE: Final = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)")
 
 
@@ -57,13 +71,13 @@ class LineFormat:
         else:
             method, target = match["method"], match["target"]
             blank = target
-        if not blank or not method.isalpha():
+        status = match["status"] if "status" in self._groups else "200"
+        if not blank or not method.isalpha() or status == "0":
             return NO_REQUEST
         if "\\" in target:
             target = _ESCAPE.sub(_unescaped, target)
         if " " in target:
             target = target.replace(" ", "%20")
-        status = match["status"] if "status" in self._groups else "200"
         host = match["host"] if "host" in self._groups else ""
         before_us = self._duration(match["duration"]) if self._at_end and "duration" in self._groups else 0
         number = int(status) if status.isdigit() else 0
@@ -195,12 +209,13 @@ HAPROXY: Final = (
 
 
 class W3cFormat:
-    """IIS's extended log: the directive ``#Fields:`` says which fields follow."""
+    """W3C's extended log, as IIS writes it: ``#Fields:`` says which fields follow, ``#Date:`` of which day they are."""
 
     name = "w3c"
 
     def __init__(self) -> None:
         self._fields: list[str] = []
+        self._date = ""  # of the directive
         self._times = Times(iso_time)
         self._visitor_of: Callable[[str], str] | None = None
 
@@ -212,9 +227,17 @@ class W3cFormat:
         if line.startswith("#"):
             if line.startswith("#Fields:"):
                 self._fields = line.split()[1:]
+            elif line.startswith("#Date:") and len(words := line.split()) > 1:
+                day, _, rest = words[1].partition("-")
+                month, _, year = rest.partition("-")
+                named = month.capitalize() in MONTHS  # 12-Jan-1996, as W3C's text has it; IIS writes 1996-01-12
+                self._date = f"{year}-{MONTHS.index(month.capitalize()) + 1:02d}-{day}" if named else words[1]
             return COMMENT
         values = dict(zip(self._fields, line.split(), strict=False))
-        if not {"date", "time", "cs-method", "cs-uri-stem"} <= values.keys():
+        values.setdefault("date", self._date)
+        if "cs-uri" in values:
+            values.setdefault("cs-uri-stem", values["cs-uri"])
+        if not {"time", "cs-method", "cs-uri-stem"} <= values.keys():
             return UNREADABLE
         try:
             time_us, is_whole = self._times.at(f"{values['date']}T{values['time']}")

@@ -21,7 +21,7 @@ UNREADABLE: Final = "unreadable line"
 NO_REQUEST: Final = "no request in the line"
 COMMENT: Final = "comment"
 UNITS_US: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class FormatError(ValueError):
@@ -62,7 +62,7 @@ def clf_time(text: str) -> int:
     zone = rest.partition(" ")[2] or "+0000"
     offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[3:5])) * (-1 if zone[0] == "-" else 1)
     at = datetime(
-        int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(whole), tzinfo=timezone(offset)
+        int(year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(whole), tzinfo=timezone(offset)
     )
     return int(at.timestamp()) * MICROS + _fraction_us(fraction)
 

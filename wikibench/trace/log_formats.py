@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from .json_formats import CADDY, ENVOY, TRAEFIK, guessed_json, json_format
-from .line_formats import ALB, CLF, HAPROXY, LineFormat, W3cFormat, apache_format, nginx_format
+from .line_formats import ALB, CLF, HAPROXY, ONLY_CLF, LineFormat, W3cFormat, apache_format, nginx_format
 from .log_entries import Entry, FormatError, LogFormat
 
 _NAMED: Final[dict[str, Callable[[], LogFormat]]] = {
@@ -27,6 +27,7 @@ AUTO: Final = (
     "traefik",
     "envoy",
     "vhost",
+    "common",
     "combined",
     "alb",
     "haproxy",
@@ -54,7 +55,7 @@ def format_of(text: str) -> LogFormat:
 def guessed(lines: Iterable[str]) -> tuple[LogFormat, int] | None:
     """Return the format that reads most of the lines, and how many; None if none reads half of them."""
     looked = [line for line in lines if line.strip()]
-    made = [_NAMED[name]() for name in AUTO]
+    made = [_NAMED[name]() if name != "common" else LineFormat(name, re.compile(ONLY_CLF)) for name in AUTO]
     guess = next((one for line in looked if (one := guessed_json(line)) is not None), None) if looked else None
     candidates: list[LogFormat] = [*made, *([guess] if guess is not None else [])]
     counts = [sum(isinstance(one.parse(line), Entry) for line in looked) for one in candidates]

@@ -66,7 +66,7 @@ class Askers:
                 self._seen = {name: askers for name, askers in self._seen.items() if len(askers) > fewest}
             seen = self._seen[address] = set()
         self._count += 1
-        seen.add(visitor or str(self._count))
+        seen.add(visitor or f"#{self._count}")
         if len(seen) >= self._rare:
             del self._seen[address]
             self._common.add(address)

@@ -28,6 +28,17 @@ EXAMPLES = [
         ("2000-10-10T20:55:36", True, "GET", "/apache_pb.gif", 200, ""),
     ),
     (
+        "combined",  # Apache's page on log files
+        '127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326 '
+        '"http://www.example.com/start.html" "Mozilla/4.08 [en] (Win98; I ;Nav)"',
+        ("2000-10-10T20:55:36", True, "GET", "/apache_pb.gif", 200, ""),
+    ),
+    (
+        "combined",  # Traefik's, whose quotes are not escaped
+        '10.1.2.3 - - [10/Nov/2024:07:30:06 +0000] "GET /?x=md5("hi")&y HTTP/1.1" 404 19 "-" "-" 385 "-" "-" 0ms',
+        ("2024-11-10T07:30:06", True, "GET", '/?x=md5("hi")&y', 404, ""),
+    ),
+    (
         "combined",
         '10.1.2.3 - frank [10/Oct/2000:13:55:36 -0700] "GET /a b HTTP/1.0" 404 2326 "http://www.example.com/" '
         '"Mozilla/4.08 [en] (Win98; I ;Nav)"',
@@ -62,6 +73,21 @@ EXAMPLES = [
         'apache:%h %l %u %t "%m %U%q" %>s',
         '10.1.2.3 - - [10/Oct/2000:13:55:36 -0700] "GET /A?b=c" 200',
         ("2000-10-10T20:55:36", True, "GET", "/A?b=c", 200, ""),
+    ),
+    (
+        "caddy",  # Caddy's page on logging
+        '{"level":"info","ts":1646861401.5241024,"logger":"http.log.access","msg":"handled request","request":'
+        '{"remote_ip":"127.0.0.1","remote_port":"41342","client_ip":"127.0.0.1","proto":"HTTP/2.0","method":"GET","host":"localhost",'
+        '"uri":"/","headers":{"User-Agent":["curl/7.82.0"],"Accept":["*/*"],"Accept-Encoding":["gzip, deflate, br"]},'
+        '"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com"}},'
+        '"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"Server":["Caddy"]}}',
+        ("2022-03-09T21:30:01.523172", False, "GET", "/", 200, "localhost"),
+    ),
+    (
+        "caddy",  # its console format
+        '2025/10/23 19:21:04.824\tINFO\thttp.log.access.log0\thandled request\t{"request": {"remote_ip": "172.21.0.1", '
+        '"method": "GET", "host": "localhost:5020", "uri": "/a"}, "duration": 0.024, "size": 0, "status": 404}',
+        ("2025-10-23T19:21:04.800", False, "GET", "/a", 404, "localhost:5020"),
     ),
     (
         "caddy",
@@ -120,13 +146,13 @@ def test_each_format_reads_its_makers_line(name: str, line: str, wanted: tuple[s
 
 @pytest.mark.parametrize(
     ("name", "line", "wanted"),
-    [one for one in EXAMPLES if one[0] in AUTO or one[0] == "common"],
-    ids=[name for name, _, _ in EXAMPLES if name in AUTO or name == "common"],
+    [one for one in EXAMPLES if one[0] in AUTO],
+    ids=[name for name, _, _ in EXAMPLES if name in AUTO],
 )
 def test_each_named_format_is_guessed(name: str, line: str, wanted: tuple[str, bool, str, str, int, str]) -> None:
     found = guessed([line + "\n", "\n"])
     assert found is not None
-    assert (found[0].name, found[1]) == ("combined" if name == "common" else name, 1)
+    assert (found[0].name, found[1]) == (name, 1)
     assert without_before(found[0].parse(line)) == entry_of(*wanted)
 
 
@@ -146,6 +172,53 @@ def test_the_fields_of_iis_are_those_that_its_directive_names() -> None:
         ("/wiki/A?b=c", 200, 2_250_000),
         ("/wiki/B", 404, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [  # W3C's working draft, and Microsoft's page on IIS: the day is in a directive
+        (
+            "#Version: 1.0\n#Date: 12-Jan-1996 00:00:00\n#Fields: time cs-method cs-uri\n"
+            "00:34:23 GET /foo/bar.html\n12:21:16 GET /foo/bar.html\n",
+            ["1996-01-12T00:34:23", "1996-01-12T12:21:16"],
+        ),
+        (
+            "#Software: Internet Information Services 6.0\n#Version: 1.0\n#Date: 2001-05-02 17:42:15\n"
+            "#Fields: time c-ip cs-method cs-uri-stem sc-status cs-version\n"
+            "17:42:15 172.16.255.255 GET /default.htm 200 HTTP/1.0\n",
+            ["2001-05-02T17:42:15"],
+        ),
+    ],
+)
+def test_w3c_lines_may_have_their_day_in_a_directive(text: str, times: list[str]) -> None:
+    found = guessed(text.splitlines(keepends=True))
+    assert found is not None
+    assert found[0].name == "w3c"
+    fresh = format_of("w3c")
+    entries = [one for one in map(fresh.parse, text.splitlines()) if isinstance(one, Entry)]
+    assert [one.time_us for one in entries] == [entry_of(time, True, "GET", "/", 200, "").time_us for time in times]
+
+
+def test_a_connection_that_became_a_web_socket_is_no_request() -> None:
+    line = '10.1.2.3 - - [11/Nov/2024:11:14:33 +0000] "GET /live/ws HTTP/1.1" 0 0 "-" "-" 465 "a@docker" "http://x" 3ms'
+    assert format_of("combined").parse(line) == "no request in the line"
+
+
+def test_quotes_in_a_request_take_no_time() -> None:
+    line = '10.1.2.3 - - [11/Nov/2024:11:14:33 +0000] "GET /' + '\\"' * 40_000
+    assert format_of("combined").parse(line) == UNREADABLE
+
+
+def test_a_visitor_is_the_address_of_each_format() -> None:
+    for name, line, _ in EXAMPLES:
+        made, seen = format_of(name), list[str]()
+        has_address = made.number_visitors(lambda address, seen=seen: seen.append(address) or "7")  # type: ignore[misc]
+        entry = made.parse(line)
+        assert isinstance(entry, Entry)
+        assert (entry.visitor == "7") == has_address
+        assert len(seen) == has_address
+        assert all(re.match(r"\d+\.\d+\.\d+\.\d+|\Z|None", address) for address in seen), (name, seen)
+    assert without_before(format_of("common").parse(EXAMPLES[0][1])).visitor == ""
 
 
 def test_unknown_json_is_read_by_the_usual_names_of_its_fields() -> None:
