@@ -54,7 +54,7 @@ def write_lines(path: str, lines: Iterable[SortedLine], *, dropped: Mapping[str,
     if is_folder(path):
         with FolderWriter(Path(path)) as folder:
             count = folder.write_lines(lines)
-            folder.dropped, folder.history = dropped, tuple(history)
+            folder.note_history(dropped, history)
         return count
     count = 0
     try:

@@ -95,8 +95,8 @@ class FolderWriter:
         self._making = path.parent / f".{path.name}.making"
         self._most = part_requests
         self._parts: list[Part] = []
-        self.dropped: Mapping[str, int] = {}
-        self.history: tuple[str, ...] = ()
+        self._dropped: Mapping[str, int] = {}
+        self._history: tuple[str, ...] = ()
 
     def __enter__(self) -> FolderWriter:
         try:
@@ -113,7 +113,7 @@ class FolderWriter:
             shutil.rmtree(self._making, ignore_errors=True)
             return
         try:
-            manifest = Manifest(tuple(self._parts), self.dropped, self.history)
+            manifest = Manifest(tuple(self._parts), self._dropped, self._history)
             with (self._making / NAME).open("w", encoding="utf-8", newline="\n") as file:
                 file.write(to_json(manifest))
                 file.flush()
@@ -124,6 +124,10 @@ class FolderWriter:
             _sync_folder(self.path.parent)
         except OSError as failed:
             raise TraceFileError(str(self.path), f"cannot be written: {failed.strerror or failed}") from failed
+
+    def note_history(self, dropped: Mapping[str, int], history: Iterable[str]) -> None:
+        """Note for the manifest what was dropped, by reason, and what was done."""
+        self._dropped, self._history = dropped, tuple(history)
 
     def write_lines(self, lines: Iterable[SortedLine]) -> int:
         """Write the lines, which come in order of time, in parts; return their number.  Raises TraceFileError."""

@@ -43,7 +43,7 @@ def some_requests(count: int, gap_us: int = 7 * MICROS) -> list[Request]:
 def written(path: Path, requests: list[Request], part: int = 10) -> FolderTrace:
     with FolderWriter(path, part_requests=part) as folder:
         assert folder.write_lines(map(line_of, requests)) == len(requests)
-        folder.dropped, folder.history = {"a redirect": 3}, ("read: of a log",)
+        folder.note_history({"a redirect": 3}, ("read: of a log",))
     return FolderTrace.opened(path)
 
 
