@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -23,6 +23,7 @@ from wikibench.trace.log_entries import FormatError, LogFormat
 from wikibench.trace.log_formats import AUTO_LINES, NAMES, format_of, guessed
 from wikibench.trace.logs import KEEPABLE, Selection, Tally, requests_of
 from wikibench.trace.sorting import lines_in_time_order
+from wikibench.trace.source import Trace, is_trace
 from wikibench.trace.visitors import VisitorNumbers
 
 
@@ -52,6 +53,9 @@ class Keep(click.ParamType[frozenset[str]]):
         if not found <= frozenset(KEEPABLE):
             self.fail(f"{value!r} is not a list of {', '.join(KEEPABLE)}, as --keep static,redirects", param, ctx)
         return found
+
+
+TRACE: Final = "trace"
 
 
 @click.group(context_settings=CONTEXT)
@@ -100,6 +104,7 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
     configuration has:
       combined common vhost           Apache and nginx as they come      alb haproxy w3c
       caddy traefik envoy             JSON of these proxies
+      trace                           traces themselves: they are sorted into one
       'nginx:$remote_addr [$time_local] "$request" $status $request_time'
       'apache:%h %{usec}t "%r" %>s'   or a whole log_format or LogFormat line
       json:time=ts,method=request.method,target=request.uri,duration=took:ms,end
@@ -108,6 +113,9 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
     agent is read into a trace. Times at which a request ended are taken back by the duration beside them.
     """
     with report_errors(), ReadProgress() as note:
+        if format_name == TRACE or (format_name == "auto" and is_trace(logs[0])):
+            _read_traces(logs, out, note)
+            return
         try:
             log_format, described = _format(format_name, logs[0])
         except FormatError as error:
@@ -137,6 +145,17 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
     if tally.first_bad:
         number, text = tally.first_bad[0]
         click.echo(f"the first unreadable line is {number}: {text[:120]!r}", err=True)
+
+
+def _read_traces(paths: tuple[str, ...], out: str, note: Callable[[str], None]) -> None:
+    """Sort traces into one, such as files of WikiBench's own format into a folder."""
+    click.echo("format: a trace, which is sorted", err=True)
+    found, span = Trace(paths), Span()
+    with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:
+        ordered = lines_in_time_order(noted(found.raw(), note, lambda: f"{span.count:,} requests"), Path(folder))
+        step = f"read: {len(paths)} traces"
+        count = write_lines(out, span.over(ordered), dropped={}, history=found.history(step))
+    click.echo(f"{out}: {count:,} requests over {span.words()}", err=True)
 
 
 def _format(name: str, first_log: str) -> tuple[LogFormat, str]:

@@ -31,9 +31,10 @@ from .log_entries import (
     iso_time,
 )
 
-_REQUEST: Final = r"(?P<request>(?:[^\"\\]|\\.)*)"
+_QUOTED: Final = r"[^\"\\]*(?:\\.[^\"\\]*)*"
+_REQUEST: Final = rf"(?P<request>{_QUOTED})"
 # Traefik leaves quotes in a request as they are, and logs status 0 of a connection that became a web socket
-_LENIENT: Final = r"(?P<request>(?:[^\"\\]|\\.|\"(?! (?:\d{3}|-|0) ))*)"
+_LENIENT: Final = r"(?P<request>[^\"\\]*(?:(?:\\.|\"(?! (?:\d{3}|-|0) ))[^\"\\]*)*)"
 CLF: Final = r"(?P<visitor>\S+) \S+ .+? \[(?P<time>[^\]]+)\] \"" + _LENIENT + r"\" (?P<status>\d{3}|-|0)(?: |$)"
 ONLY_CLF: Final = CLF.removesuffix("(?: |$)") + r" (?:\d+|-)\s*$"  # nothing follows, as Apache's common format has it
 _ESCAPE: Final = re.compile(r"\\x([0-9A-Fa-f]{2})|\\(.)")
@@ -100,7 +101,7 @@ _NGINX: Final = {  # variable: the group, and the pattern of its text
     "time_local": ("time", r"[^\]]+"),
     "time_iso8601": ("time", r"\S+"),
     "msec": ("time", r"[\d.]+"),
-    "request": ("request", r"(?:[^\"\\]|\\.)*"),
+    "request": ("request", _QUOTED),
     "request_method": ("method", r"\S+"),
     "request_uri": ("target", r"\S+"),
     "uri": ("target", r"\S+"),
@@ -113,7 +114,7 @@ _NGINX: Final = {  # variable: the group, and the pattern of its text
 }
 _APACHE: Final = {
     "t": ("time", r"[^\]]+"),
-    "r": ("request", r"(?:[^\"\\]|\\.)*"),
+    "r": ("request", _QUOTED),
     "m": ("method", r"\S+"),
     "U": ("target", r"\S+"),
     "s": ("status", r"\d{3}|-"),
@@ -180,7 +181,7 @@ def _from_string(
         elif known is None or known[0].strip("[]") in seen:
             following = text[at : at + 1]
             pattern += (
-                r"(?:[^\"\\]|\\.)*"
+                _QUOTED
                 if following == '"'
                 else r".*?"
                 if following in ("", "$", "%")

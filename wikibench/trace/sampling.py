@@ -33,7 +33,7 @@ _HASHES: Final = 1 << 64
 
 
 class PageCounts:
-    """Requests by page, of up to ``most`` pages (Misra and Gries): a page without a counter has under total / most."""
+    """Requests by page, of up to ``most`` pages (Misra and Gries): others have at most total / (most + 1) each."""
 
     def __init__(self, most: int = PAGE_COUNTERS) -> None:
         self._most = most

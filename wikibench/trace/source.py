@@ -30,7 +30,7 @@ from wikibench.targets.paths import host_of
 
 from .files import STDIN, is_folder, opened_lines
 from .folder import FolderTrace, FolderWriter
-from .lines import MICROS, Request, in_order, parse
+from .lines import MICROS, Request, in_order, parse, parse_line
 from .log_formats import guessed
 from .manifest import ALL, PART_REQUESTS, Part, Window
 from .sorting import lines_in_time_order
@@ -160,6 +160,19 @@ class Trace:
 
     def _note_late(self) -> None:
         self.late_lines += 1
+
+
+def is_trace(path: str) -> bool:
+    """Return whether a folder, or a file whose first line is a trace's, is at ``path``; False for standard input."""
+    if path == STDIN or is_folder(path):
+        return path != STDIN
+    with opened_lines(path) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    try:
+        parse_line(first)
+    except TraceError:
+        return False
+    return True
 
 
 def _remove(folder: Path, process: int) -> None:

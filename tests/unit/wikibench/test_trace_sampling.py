@@ -30,6 +30,35 @@ def test_what_is_kept_is_the_share_after_every_rank(counts: dict[str, int], shar
     assert choose_pages(dict(reversed(counts.items())), share, seed) == sample
 
 
+@given(COUNTS, st.floats(0.01, 0.99), st.floats(0.001, 0.5), st.integers(0, 5))
+@settings(max_examples=200)
+def test_a_page_is_whole_thinned_or_gone_and_none_becomes_hotter(
+    counts: dict[str, int], share: float, hot: float, seed: int
+) -> None:
+    sample = choose_pages(counts, share, seed, hot)
+    wanted = share * sum(counts.values())
+    assert sample.thinned == {page for page, count in counts.items() if count > hot * wanted}, "S3"
+    for page, count in counts.items():
+        kept = [sample.keeps(page, (n + 0.5) / 50) for n in range(50)]
+        if page in sample.thinned:
+            assert sum(kept) == pytest.approx(share * 50, abs=1), "S3: it keeps its share of the traffic"
+        else:
+            assert len(set(kept)) == 1, "S1: all of its requests, or none"
+            assert not kept[0] or count <= hot * wanted, "S3: no whole page is hot"
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=200), st.integers(1, 6))
+@settings(max_examples=200)
+def test_a_page_without_a_counter_has_little(asked: list[str], most: int) -> None:
+    counts, true = PageCounts(most), Counter(asked)
+    for page in asked:
+        counts.add(page)
+    assert counts.total == len(asked)
+    assert len(counts.counts) <= most
+    for page, count in true.items():
+        assert count - len(asked) / (most + 1) <= counts.counts.get(page, 0) <= count
+
+
 def trace_of(pages: int, requests: int, seed: int) -> dict[str, int]:
     drawn = Random(seed).choices(range(pages), weights(VIEWS, pages), k=requests)
     return {f"p{page}": count for page, count in Counter(drawn).items()}

@@ -82,6 +82,15 @@ def test_a_folder_says_what_was_dropped_and_done(day: Path, tmp_path: Path) -> N
     assert "no request in the window" in none.output
 
 
+def test_a_trace_of_wikibench_itself_becomes_a_folder(tmp_path: Path) -> None:
+    trace = tmp_path / "wiki.1190153705"
+    trace.write_text("2 1190146243.326 http://w/B -\n1 1190146243.226 http://w/A -\n")
+    assert "a trace, which is sorted" in done("read", trace, "--out", f"{tmp_path / 'day'}/").output
+    assert [one.counter for one in requests_of(tmp_path / "day")] == [1, 2]
+    done("read", tmp_path / "day", trace, "--out", tmp_path / "both")
+    assert len((tmp_path / "both").read_text().splitlines()) == 4
+
+
 def test_a_share_of_the_visitors(day: Path, tmp_path: Path) -> None:
     done("sample", day, "--visitors", "20%", "--out", f"{tmp_path / 'few'}/")
     whole, few = (Counter(one.attribute("v") for one in requests_of(path)) for path in (day, tmp_path / "few"))
@@ -230,3 +239,31 @@ def test_differences_are_those_that_were_made() -> None:
     assert found["hours"] == pytest.approx(0.5, abs=0.03), "half of the first hour's requests are gone"
     assert found["kinds"] == pytest.approx(0.0160, abs=0.002)
     assert found["popularity"] < 0.02
+
+
+# -- whole seconds
+
+
+def p95_of_a_server(times_us: list[int], service_us: int = 1_000) -> int:
+    """Return the p95 of the response times of a server that answers one request after the other."""
+    free_us, waits = 0, []
+    for time_us in times_us:
+        free_us = max(free_us, time_us) + service_us
+        waits.append(free_us - time_us)
+    return sorted(waits)[int(0.95 * len(waits))]
+
+
+def test_a_log_of_whole_seconds_loads_a_server_as_its_original_times_did(tmp_path: Path) -> None:
+    rng, at_us, original = random.Random(SEED), 0.0, []
+    while at_us < 10_000_000:
+        at_us += rng.expovariate(600) * 1_000_000
+        original.append(int(at_us))
+    log = tmp_path / "log"
+    log.write_text("".join(log_line(time_us // 1_000_000, f"/{n}") for n, time_us in enumerate(original)))
+    found = {}
+    for how in ("spread", "as-logged"):
+        done("read", log, "--within-second", how, "--out", tmp_path / how)
+        found[how] = p95_of_a_server([one.time_us for one in requests_of(tmp_path / how)])
+    wanted = p95_of_a_server(original)
+    assert found["spread"] < 1.5 * wanted
+    assert found["as-logged"] > 50 * wanted, "what the spreading is for"
