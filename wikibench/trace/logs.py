@@ -154,6 +154,8 @@ def _within_seconds(kept: Iterable[tuple[Request, int | None]], rng: Uniform) ->
 
 
 def _spread(group: list[Request], rng: Uniform) -> Iterator[Request]:
-    for request, at_s in zip(group, in_order(rng, len(group), 1.0), strict=True):
+    # in a log out of order most groups are of one line
+    moments = (rng.random(),) if len(group) == 1 else in_order(rng, len(group), 1.0)
+    for request, at_s in zip(group, moments, strict=True):
         at_us = request.time_us + min(int(at_s * MICROS), MICROS - 1)
         yield Request(at_us, request.url, request.flag, None, request.attributes)
