@@ -17,6 +17,7 @@ from wikibench.commands.trace_figures import check, info
 from wikibench.commands.trace_parts import cut, onto, sample, scrub
 from wikibench.errors import PlanError, TraceFileError
 from wikibench.statuses import CONTEXT, report_errors
+from wikibench.targets.map_files import load_map
 from wikibench.trace.files import STDIN, opened_lines, write_lines
 from wikibench.trace.lines import Request
 from wikibench.trace.log_entries import FormatError, LogFormat
@@ -79,6 +80,11 @@ def trace() -> None:
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @OUT
 @click.option("--format", "format_name", default="auto", show_default=True, help="Of the lines; see above.")
+@click.option(
+    "--map",
+    "map_name",
+    help="Of the wiki that the log is of: mediawiki, dokuwiki, wikka, columnar, or a file. Pages get one name each.",
+)
 @click.option("--view", "views", type=Pattern(), help="Views are only GETs whose path and query match this.")
 @click.option("--save", "saves", type=Pattern(), help="POSTs whose path and query match this are edits.")
 @click.option("--keep", type=Keep(), default="", help="Keep also: static, redirects, refused (joined by commas).")
@@ -125,7 +131,10 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
             raise PlanError("--visitors notes attributes, which --plain leaves out: give one of them")
         if given["visitors"] and not log_format.number_visitors(VisitorNumbers().number_of):
             raise PlanError(f"--visitors: lines of the format {log_format.name} have no address that is known by name")
-        tally, selection = Tally(), Selection(given["views"], given["saves"], given["keep"], given["plain"])
+        site = None if given["map_name"] is None else load_map(given["map_name"])
+        if site is not None and (given["views"] or given["saves"]):
+            raise PlanError("--map says what is a view and a save: leave --view and --save out")
+        tally, selection = Tally(), Selection(given["views"], given["saves"], given["keep"], given["plain"], site)
         rng = random.Random(seed) if within_second == "spread" else None
         lines = noted(_lines_of(logs), note, lambda: f"{tally.kept:,} requests")
         with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:

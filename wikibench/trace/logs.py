@@ -25,6 +25,8 @@ from typing import Final
 
 from gauge.arrivals import Uniform, in_order
 from wikibench.limits import BAD_LINES_KEPT
+from wikibench.targets.mapping import Map
+from wikibench.targets.paths import address_path, name_path
 
 from .lines import MISSING, SAVE, VIEW, Request
 from .log_entries import COMMENT, MICROS, NO_REQUEST, UNREADABLE, Entry, LogFormat
@@ -33,6 +35,7 @@ SECOND_LINES: Final = 100_000  # of one second that are held to be spread over i
 STATIC: Final = re.compile(
     r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|eot|otf)(?:\?|$)", re.IGNORECASE
 )
+_STATIC: Final = "a file that pages are made of (--keep static)"
 KEEPABLE: Final = ("static", "redirects", "refused")
 
 
@@ -44,10 +47,13 @@ class Selection:
     saves: re.Pattern[str] | None = None
     keep: frozenset[str] = frozenset()  # of KEEPABLE
     is_plain: bool = False  # without attributes
+    site: Map | None = None  # says what is a view and a save, in place of ``views`` and ``saves``
 
     def request_of(self, entry: Entry) -> Request | str:
         """Return the request of an entry, or the reason why it is dropped."""
         target, status = entry.target, entry.status
+        if self.site is not None:
+            return self._mapped(self.site, entry)
         if not target.startswith("/"):
             if "://" not in target:
                 return NO_REQUEST
@@ -61,15 +67,36 @@ class Selection:
             if self.views is not None and not self.views.search(entry.target):
                 return "an address that --view does not match"
             if "static" not in self.keep and STATIC.search(entry.target):
-                return "a file that pages are made of (--keep static)"
+                return _STATIC
             flag = MISSING if status == 404 else VIEW
-            if 300 <= status < 400 and status != 304 and "redirects" not in self.keep:
-                return "a redirect, whose target is in the log too (--keep redirects)"
         else:
             return "another method than GET, HEAD and POST"
-        if 400 <= status < 500 and flag != MISSING and "refused" not in self.keep:
-            return "refused by the server, 4xx (--keep refused)"
+        if status >= 300 and (reason := self._refusal(entry, flag)) is not None:
+            return reason
         return Request(entry.time_us, target, flag, None, "" if self.is_plain else _attributes(entry))
+
+    def _mapped(self, site: Map, entry: Entry) -> Request | str:
+        """Return the request of an entry under the canonical name of its page."""
+        kind, title = site.kind_of(entry.method, address_path(entry.target))
+        if kind == "static" and "static" in self.keep:
+            url, flag = address_path(entry.target), VIEW
+        elif kind == "static":
+            return _STATIC
+        elif kind == "other" or not title:
+            return "an address that is neither a view nor a save by --map"
+        else:
+            url, flag = f"/{name_path(title)}", SAVE if kind == "save" else MISSING if entry.status == 404 else VIEW
+        reason = self._refusal(entry, flag)
+        attributes = "" if self.is_plain else _attributes(entry)
+        return reason or Request(entry.time_us, url, flag, None, attributes)
+
+    def _refusal(self, entry: Entry, flag: str) -> str | None:
+        """Return the reason why the answer of a request drops it, if it does."""
+        if 300 <= entry.status < 400 and entry.status != 304 and "redirects" not in self.keep and flag != SAVE:
+            return "a redirect, whose target is in the log too (--keep redirects)"
+        if 400 <= entry.status < 500 and flag != MISSING and "refused" not in self.keep:
+            return "refused by the server, 4xx (--keep refused)"
+        return None
 
 
 def _attributes(entry: Entry) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wikibench.targets.map_files import load_map
 from wikibench.trace.line_formats import apache_format, nginx_format
 from wikibench.trace.lines import MISSING, SAVE, VIEW, Request
 from wikibench.trace.log_entries import MICROS, UNREADABLE, Entry, FormatError
@@ -289,6 +290,23 @@ def test_what_is_no_page_view_is_counted_under_its_reason() -> None:
     more, _ = read(lines, saves=re.compile("action=submit"), keep=frozenset({"static", "redirects", "refused"}))
     assert [one.flag for one in more] == [VIEW, MISSING, VIEW, VIEW, VIEW, VIEW, SAVE]
     assert [one.url for one in read(lines, views=re.compile("css"), keep=frozenset({"static"}))[0]] == ["/x.css?v=1"]
+
+
+def test_a_map_says_what_is_a_page() -> None:
+    lines = [
+        line_of("/index.php?title=a_b"),
+        line_of("/wiki/A_b?x=1", 404),
+        line_of("http://w.example/wiki/A%20b"),
+        line_of("/index.php?title=A_b&action=submit", 302, "POST"),
+        line_of("/index.php?title=A_b&action=history"),
+        line_of("/wiki/A_b", 301),
+        line_of("/skins/x.css"),
+        line_of("/wiki/A_b", 403),
+    ]
+    found, tally = read(lines, site=load_map("mediawiki"))
+    assert [(one.url, one.flag) for one in found] == [("/A_b", VIEW), ("/A_b", MISSING), ("/A_b", VIEW), ("/A_b", SAVE)]
+    assert tally.dropped.total() == 4
+    assert len(tally.dropped) == 4
 
 
 def test_requests_of_a_second_come_at_moments_of_it_in_their_order() -> None:
