@@ -28,9 +28,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from wikibench.errors import TraceError
 
@@ -43,9 +42,8 @@ _KINDS: Final = {VIEW: "view", MISSING: "missing"}
 KINDS: Final = ("view", "save", "missing")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A line of a trace."""
+class Request(NamedTuple):
+    """A line of a trace.  A tuple, because a frozen dataclass takes three times as long to make."""
 
     time_us: int
     url: str

@@ -27,7 +27,8 @@ Knows nothing of files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -155,13 +156,17 @@ class MinuteCounts:
         self._number = -1
         self._count = self._first_us = self._last_us = 0
 
-    def add_time(self, time_us: int) -> None:
-        number = time_us // MINUTE_US
-        if number != self._number:
-            self._note()
-            self._number, self._count, self._first_us = number, 0, time_us
-        self._count += 1
-        self._last_us = time_us
+    def add_times(self, times_us: Sequence[int]) -> None:
+        begin = 0
+        while begin < len(times_us):
+            number = times_us[begin] // MINUTE_US
+            if number != self._number:
+                self._note()
+                self._number, self._count, self._first_us = number, 0, times_us[begin]
+            end = bisect_left(times_us, (number + 1) * MINUTE_US, begin)
+            self._count += end - begin
+            self._last_us = times_us[end - 1]
+            begin = end
 
     def finished(self) -> tuple[Minute, ...]:
         self._note()

@@ -13,13 +13,11 @@ from wikibench.trace.lines import MISSING, SAVE, VIEW, Request, format_line, in_
 
 URL = "http://upload.wikimedia.org/wikipedia/en/thumb/e/e4/James_Johnson.jpg/200px-James_Johnson.jpg"
 WORD = st.text(st.characters(blacklist_categories=("Cc", "Cs", "Zl", "Zp"), blacklist_characters=" \x85"), max_size=30)
-FLAGS = st.one_of(st.sampled_from([VIEW, SAVE, MISSING]), WORD.map(lambda text: "20080103|" + text))
-REQUESTS = st.builds(
-    Request,
-    st.integers(0, 4_000_000_000_000_000),
-    WORD,
-    FLAGS,
-    st.one_of(st.none(), st.integers(0, 2**63)),
+MARKS = st.sampled_from([VIEW, SAVE, MISSING])
+TIMES, COUNTERS = st.integers(0, 4_000_000_000_000_000), st.one_of(st.none(), st.integers(0, 2**63))
+REQUESTS = st.one_of(
+    st.builds(Request, TIMES, WORD, MARKS, COUNTERS, st.sampled_from(["", "s=200", "v=7f3a91c2;s=404;m=HEAD"])),
+    st.builds(Request, TIMES, WORD, WORD.map(lambda text: "20080103|" + text), COUNTERS, st.just("")),
 )
 
 
@@ -46,6 +44,13 @@ def test_the_line_of_the_public_trace() -> None:
 )
 def test_times(text: str, time_us: int) -> None:
     assert parse_line(f"1 {text} u -").time_us == time_us
+
+
+def test_attributes() -> None:
+    request = parse_line("1190146243.326 /wiki/A missing;v=7f3a91c2;s=404;m=HEAD")
+    assert (request.flag, request.kind, request.is_missing) == (MISSING, "missing", True)
+    assert [request.attribute(name) for name in "vsmx"] == ["7f3a91c2", "404", "HEAD", ""]
+    assert parse_line("1190146243.326 /w 2008|a;s=1").flag == "2008|a;s=1", "a text is left whole"
 
 
 def test_what_tracebench_writes() -> None:
