@@ -146,7 +146,7 @@ def _said(summary: Json) -> str:
 @limit_option
 @margin_option
 def ab(
-    trace: str,
+    trace: tuple[str, ...],
     required: tuple[Requirement, ...],
     out: Path | None,
     limits: tuple[Limit, ...],
@@ -172,7 +172,7 @@ def ab(
     the generator was the limit, 130 after Ctrl-C, with what was measured until then.
     """
     with report_errors():
-        if trace == "-":
+        if "-" in trace:
             raise PlanError("standard input can be read once, and two wikis are loaded: give the trace as a file")
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
