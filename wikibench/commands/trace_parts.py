@@ -13,6 +13,7 @@ from wikibench.commands.passes import OUT, TRACES, ReadProgress, Span, noted, pa
 from wikibench.errors import PlanError
 from wikibench.options import Share
 from wikibench.statuses import CONTEXT, report_errors
+from wikibench.targets.map_files import load_map
 from wikibench.targets.paths import name_path
 from wikibench.targets.target import parse_target
 from wikibench.targets.titles import titles_of_file, titles_of_wiki
@@ -200,8 +201,9 @@ def _but(parameters: frozenset[str]) -> str:
     "--onto", "titles", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Names, one a line."
 )
 @click.option("--target", help="Ask this wiki for its page names (GET /api/titles).")
+@click.option("--map", "map_name", default="plain", show_default=True, help="How it lists them; see replay --help.")
 @click.option("--seed", default=1, show_default=True, help="Of which page gets which name.")
-def onto(sources: tuple[str, ...], out: str, titles: Path | None, target: str | None, seed: int) -> None:
+def onto(sources: tuple[str, ...], out: str, titles: Path | None, target: str | None, map_name: str, seed: int) -> None:
     """Give each page of a trace the name of one page of another wiki.
 
     \b
@@ -214,7 +216,8 @@ def onto(sources: tuple[str, ...], out: str, titles: Path | None, target: str | 
     with report_errors(), ReadProgress() as note:
         if (titles is None) == (target is None):
             raise PlanError("give either --onto FILE or --target URL: whose names do the pages get?")
-        names = titles_of_file(titles) if titles is not None else titles_of_wiki(parse_target(str(target)))
+        wiki = load_map(map_name)
+        names = titles_of_file(titles) if titles is not None else titles_of_wiki(parse_target(str(target)), wiki)
         found, new = Trace(sources).open_all(), dict[str, str]()
         rng, known, span = random.Random(seed), frozenset(names), Span()
         rng.shuffle(names)
