@@ -21,10 +21,13 @@ from . import __version__
 from .commands.ab import ab
 from .commands.compare import compare_command
 from .commands.limits import limits
+from .commands.report import report_command
 from .commands.search import search
 from .commands.trace import trace
+from .commands.watching import watched
 from .errors import PlanError
 from .experiment import Experiment
+from .findings.csv_files import write_tables
 from .live import print_summary
 from .options import Duration, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
@@ -123,6 +126,14 @@ def synth(
 @click.option("--from", "window_begin", help="Begin here: 08:00 of the first day (UTC), +2h, or 2024-01-31T08:00.")
 @click.option("--to", "window_end", help="End before this moment, in the same forms.")
 @click.option("--max-gap", type=Duration(), help="Cut longer silences of the trace to this.")
+@click.option(
+    "--dashboard",
+    is_flag=False,
+    flag_value="127.0.0.1:8089",
+    metavar="[HOST:PORT]",
+    help="Serve the page of the running replay here (127.0.0.1:8089), with a stop button and /metrics.",
+)
+@click.option("--csv", type=click.Path(file_okay=False, path_type=Path), help="Write intervals.csv and kinds.csv here.")
 @click.option("--require", "required", type=Requirements(), default="", help="Sets the exit status; see above.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.html and .json here.")
 def replay(
@@ -152,6 +163,11 @@ def replay(
     A MediaWiki, its edits by users who are signed in (a line of the file is name,password):
       wikibench replay day.trace --target http://127.0.0.1:8080 --map mediawiki --users users.csv
     Ctrl-C ends the replay; the report of what was done is still written.
+
+    \b
+    Watched in a browser, and by Prometheus at /metrics (the address with its token is printed):
+      wikibench replay day.trace --target http://127.0.0.1:8080 --dashboard
+      wikibench replay day.trace --target http://127.0.0.1:8080 --dashboard 127.0.0.1:9000
     """
     with report_errors():
         pace = Pace(
@@ -164,14 +180,19 @@ def replay(
         )
         if report is not None:
             require_writable(report)
+        if given["csv"] is not None:
+            given["csv"].mkdir(parents=True, exist_ok=True)
         run = Experiment.prepared(trace, target, given, pace.max_gap_us)
-        result = run.go(pace, "replay")
+        result = watched(run, pace, required, given["dashboard"])
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
     _print_trace_remarks(run, pace)
     if report is not None:
         with report_errors():
-            click.echo(f"report: {write_report(report, summary, result)}")
+            click.echo(f"report: {write_report(report, summary)}")
+    if given["csv"] is not None:
+        with report_errors():
+            click.echo(f"tables: {', '.join(map(str, write_tables(given['csv'], summary)))}")
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
     if not summary["valid"]:
@@ -194,6 +215,7 @@ def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
 
 main.add_command(ab)
 main.add_command(compare_command)
+main.add_command(report_command)
 main.add_command(search)
 main.add_command(limits)
 main.add_command(trace)

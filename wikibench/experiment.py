@@ -99,7 +99,8 @@ class Experiment:
         )
         return cls(trace, shape, load, given["lateness"] * 1000, given["workers"], given["watch"])
 
-    def go(self, pace: Pace, title: str) -> Replay:
+    def go(self, pace: Pace, title: str, watched: LiveLine | None = None) -> Replay:
+        """Replay once.  A line that is ``watched`` by others gets its snapshots from worker processes."""
         planned_s = planned_seconds(pace, self.shape)
         if self.load.warm_up_s >= planned_s > 0:
             raise PlanError(f"the warm-up of {self.load.warm_up_s:g} s leaves nothing of {planned_s:g} s to count")
@@ -114,8 +115,8 @@ class Experiment:
             return plan(read, replace(pace, skip=0), self.shape, random.Random(pace.poisson_seed))
 
         self._watch.begin()
-        with LiveLine(title) as line:
-            if self._workers > 1:
+        with watched or LiveLine(title) as line:
+            if self._workers > 1 or watched is not None:
                 return replay_shared(load, requests, self._workers, line)
             return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
 

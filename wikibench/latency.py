@@ -114,13 +114,16 @@ class Recorder:
         """Count all samples of the other recorder, which has intervals of the same length."""
         assert other.interval_s == self.interval_s
         for key, theirs in other.pairs.items():
-            pair = self.pairs.setdefault(key, Pair())
-            pair.response.add(theirs.response)
-            pair.service.add(theirs.service)
+            self.add_pair(key, theirs)
         for index, interval in enumerate(other.intervals):
             self._interval(index * self.interval_s).merge(interval)
         self.received_bytes += other.received_bytes
         self.failures = sorted([*self.failures, *other.failures], key=lambda one: one.intended_s)[:FAILURES_KEPT]
+
+    def add_pair(self, key: tuple[Kind, Outcome], theirs: Pair) -> None:
+        pair = self.pairs.setdefault(key, Pair())
+        pair.response.add(theirs.response)
+        pair.service.add(theirs.service)
 
     def count(self, kind: Kind | None = None, outcomes: Iterable[Outcome] | None = None) -> int:
         """Return the number of requests of a kind (None means all) with one of ``outcomes`` (None means any)."""

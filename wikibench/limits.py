@@ -31,6 +31,9 @@ BODY_BYTES: Final = 64 * 1024 * 1024
 INTERVALS: Final = 600
 """Points of the latency-over-time plot: a histogram each, and no screen shows more."""
 
+DASHBOARD_CLIENTS: Final = 20
+"""Browsers that follow a running replay: each gets 10 KB a second from the controller's process."""
+
 FAILURES_KEPT: Final = 50
 """Failed requests shown one by one in the report; all are counted."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TextIO
 
@@ -13,23 +13,27 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from gauge.histogram import merged
+from gauge.histogram import Histogram, merged
 
 from .injector import Injector
-from .latency import Interval
+from .latency import Interval, Pair, Recorder
 from .limits import OWN_LATENESS_WARNING_MS
+from .outcome import Kind, Outcome
 from .summary import Json, milliseconds
 
 RECENT_INTERVALS = 3  # of which the live line shows the p95: the running one is still filling
+SNAPSHOT_INTERVALS = 30  # a request may end 20 s after its start and still counts in the interval of its start
 QUIET_S = 10.0  # between two lines if the output is no terminal
 
 
 class LiveLine:
     """A line on standard error that is redrawn; if standard error is no terminal, a new line now and then."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, also: Callable[[Snapshot], None] | None = None) -> None:
+        """Take ``also``, which gets each snapshot too."""
         self._console = Console(file=sys.stderr)
         self._title = title
+        self._also = also
         self._live: Live | None = None
         self._last_s = 0.0
 
@@ -45,6 +49,8 @@ class LiveLine:
             self._live.stop()
 
     def tick(self, now: Snapshot) -> None:
+        if self._also is not None:
+            self._also(now)
         if self._live is not None:
             self._live.update(self._line(now), refresh=True)
         elif now.now_s - self._last_s >= QUIET_S:
@@ -78,11 +84,13 @@ class Snapshot:
     open: int
     failed: int
     rows: dict[int, Interval]  # the last intervals, by number
+    pairs: Mapping[tuple[Kind, Outcome], Pair]  # of all counted requests
+    own_lateness: Histogram
 
 
 def snapshot_of(injector: Injector) -> Snapshot:
     recorder, load = injector.recorder, injector.load
-    first = max(0, len(recorder.intervals) - RECENT_INTERVALS)
+    first = max(0, len(recorder.intervals) - SNAPSHOT_INTERVALS)
     return Snapshot(
         injector.now_s(),
         load.planned_s,
@@ -91,6 +99,8 @@ def snapshot_of(injector: Injector) -> Snapshot:
         injector.open,
         recorder.failed() + injector.warm_up.failed(),
         dict(enumerate(recorder.intervals[first:], start=first)),
+        recorder.pairs,
+        injector.own_lateness,
     )
 
 
@@ -100,12 +110,18 @@ def summed(snapshots: Sequence[Snapshot]) -> Snapshot:
     for one in snapshots:
         for index, row in one.rows.items():
             rows.setdefault(index, Interval()).merge(row)
+    together = Recorder(snapshots[0].planned_s)
+    for one in snapshots:
+        for key, theirs in one.pairs.items():
+            together.add_pair(key, theirs)
     return replace(
         snapshots[0],
         now_s=max(one.now_s for one in snapshots),
         open=sum(one.open for one in snapshots),
         failed=sum(one.failed for one in snapshots),
         rows=rows,
+        pairs=together.pairs,
+        own_lateness=merged(one.own_lateness for one in snapshots),
     )
 
 

@@ -260,6 +260,7 @@ def _of_pairs(recorder: Recorder) -> list[Json]:
             "service_time": times(pair.service),
             # HdrHistogram V2, compressed, of microseconds: reports of several generators can be merged without loss
             "response_time_us_hdr_base64": pair.response.encode(),
+            "service_time_us_hdr_base64": pair.service.encode(),
         }
         for (kind, outcome), pair in rows
     ]
@@ -289,6 +290,13 @@ def _failure(sample: Sample) -> Json:
 
 
 def _interval(start_s: float, interval: Interval) -> Json:
+    # of two digits: two runs are compared by blocks of intervals
+    histogram = interval.response.encode() if interval.requested else None
+    return {**interval_figures(start_s, interval), "response_time_us_hdr_base64": histogram}
+
+
+def interval_figures(start_s: float, interval: Interval) -> Json:
+    """Return the figures of an interval without its histogram."""
     failed = {str(outcome): count for outcome, count in interval.outcomes.items() if outcome in FAILED}
     return {
         "start_s": start_s,
@@ -298,8 +306,6 @@ def _interval(start_s: float, interval: Interval) -> Json:
         "failed": failed,
         **{f"p{p:g}_ms": milliseconds(interval.response, p) for p in (50.0, 95.0, 99.0)},
         "max_ms": milliseconds(interval.response, 100.0),
-        # of two digits: two runs are compared by blocks of intervals
-        "response_time_us_hdr_base64": interval.response.encode() if interval.requested else None,
     }
 
 

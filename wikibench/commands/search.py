@@ -160,7 +160,7 @@ def search(
     _print_tries([(one, summary) for one, _, summary in searching.made], found, best)
     if report is not None and best is not None:
         with report_errors():
-            click.echo(f"report: {write_report(report, best[2], best[1])}")
+            click.echo(f"report: {write_report(report, best[2])}")
     if searching.is_interrupted:
         sys.exit(INTERRUPTED)
     if searching.is_generators:

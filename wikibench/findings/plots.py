@@ -1,8 +1,7 @@
-"""The plots of a report, as SVG for inlining into a page.
+"""Drawings of a report's plots for paper and for browsers without script, as SVG for inlining into a page.
 
 matplotlib draws with stand-in colours that are exchanged for CSS variables, so that
-one drawing serves light and dark pages; text stays text.  Each plot is drawn twice, wide and narrow, and the page shows
-the drawing that fits: a wide drawing scaled down to a phone would be illegible.
+one drawing serves light and dark pages; text stays text.
 
 Importing this module imports matplotlib, which is slow, so import it only when a report is made.
 """
@@ -11,8 +10,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -33,7 +32,8 @@ COLOURS: Final = {
     "#060708": "var(--s4)",
 }
 INK, FAINT, S1, S2, S3, S4 = COLOURS
-SIZES_IN: Final = {"wide": (9.0, 3.4), "narrow": (4.1, 3.4)}
+SIZE_IN: Final = (9.0, 3.4)
+DRAWN_INTERVALS: Final = 100  # of a report; more are joined, because paper shows no more and a page is sent by mail
 LOG_FROM: Final = 30.0  # a range of latencies wider than this factor is drawn on a logarithmic axis
 MILLISECONDS_A_SECOND: Final = 1000
 LEGEND_CHARS_AN_INCH: Final = 12.0  # of the legend's type size
@@ -41,61 +41,47 @@ LEGEND_MARK_CHARS: Final = 6  # width of the line before a label
 SHORTEST_STRETCH: Final = 0.25  # of a stretch: a rate over less is noise
 
 Draw = Callable[[Axes], None]
+Points = Mapping[str, Sequence[tuple[float, float]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A plot in both widths, as SVG text."""
-
-    title: str
-    caption: str
-    wide: str
-    narrow: str
-
-
-def draw_all(summary: Json, points: Mapping[str, Sequence[tuple[float, float]]]) -> list[Plot]:
-    """Return the plots of a report.  ``points`` are the percentile curves by name, from ``summary.distribution``."""
-    plots = [
-        _plot(
-            "latency",
-            "Response time over time",
-            "From the intended start, of the requests intended to start in each stretch of "
-            f"{summary['interval_s']:g} s.",
-            lambda axes: _latency(axes, summary),
-        ),
-        _plot(
-            "distribution",
-            "Distribution of latencies",
-            "How slow the slowest part of the requests was. Where the two lines part, requests waited before "
-            "they were sent.",
-            lambda axes: _distribution(axes, points),
-        ),
-        _plot(
-            "rate",
-            "Rate asked and got",
-            "Requests intended to start, and answers that came, per second.",
-            lambda axes: _rate(axes, summary),
-        ),
-    ]
-    if any(interval["failed"] or interval["conflicts"] for interval in summary["intervals"]):
-        plots.append(
-            _plot(
-                "failures",
-                "Failures and conflicts over time",
-                "By the moment the request was intended to start.",
-                lambda axes: _failures(axes, summary),
-            )
-        )
-    return plots
+def draw(name: str, title: str, summary: Json, points: Points) -> str:
+    """Return the drawing of this plot as SVG.  ``points`` are the percentile curves by name (``distribution``)."""
+    summary = joined(summary)
+    drawn: dict[str, Draw] = {
+        "latency": lambda axes: _latency(axes, summary),
+        "distribution": lambda axes: _distribution(axes, points),
+        "rate": lambda axes: _rate(axes, summary),
+        "failures": lambda axes: _failures(axes, summary),
+    }
+    return _svg(name, title, drawn[name])
 
 
-def _plot(name: str, title: str, caption: str, draw: Draw) -> Plot:
-    return Plot(title, caption, *(_svg(f"{name}-{size}", title, size, draw) for size in SIZES_IN))
+def joined(summary: Json) -> Json:
+    """Return a report of at most DRAWN_INTERVALS: neighbours are joined, counts add up, the slowest stays."""
+    rows = summary["intervals"]
+    width = -(-len(rows) // DRAWN_INTERVALS)
+    if width <= 1:
+        return summary
+    groups = [rows[at : at + width] for at in range(0, len(rows), width)]
+    joined_rows = [_joined(group) for group in groups]
+    return {**summary, "is_joined": True, "interval_s": summary["interval_s"] * width, "intervals": joined_rows}
 
 
-def _svg(name: str, title: str, size: str, draw: Draw) -> str:
+def _joined(rows: Sequence[Json]) -> Json:
+    failed: Counter[str] = Counter()
+    for row in rows:
+        failed.update(row["failed"])
+    found: Json = {"start_s": rows[0]["start_s"], "failed": dict(failed)}
+    for name in ("asked", "answered", "conflicts"):
+        found[name] = sum(row[name] for row in rows)
+    for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms"):
+        found[name] = max((row[name] for row in rows if row[name] is not None), default=None)
+    return found
+
+
+def _svg(name: str, title: str, draw: Draw) -> str:
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 10}):
-        figure = Figure(figsize=SIZES_IN[size], layout="constrained")
+        figure = Figure(figsize=SIZE_IN, layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
         _dress(axes)
@@ -110,6 +96,11 @@ def _inline(svg: str, name: str, title: str) -> str:
     svg = re.sub(r'(?<=<svg) (.*?)width="[^"]*"', r" \1", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r'^(<svg[^>]*?)\s+height="[^"]*"', r"\1", svg, count=1, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"-?\d+\.\d{2,}(?![\d%])", lambda number: f"{float(number[0]):.1f}", svg)  # seen no finer
+    svg = re.sub(r"\s*\n\s*", "\n", svg)
+    svg = re.sub(r"<!--.*?-->\n?", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"font-family: [^;\"]*", "font-family: sans-serif", svg)  # else each text lists ten families
+    svg = re.sub(r"(?<=\d)\.0(?=[ \n\"])", "", svg)
     # ids are unique in a page or clip paths of a hidden drawing would be used by a shown one
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = svg.replace("url(#", f"url(#{name}-").replace('href="#', f'href="#{name}-')
@@ -154,16 +145,17 @@ def _latency(axes: Axes, summary: Json) -> None:
     marker = "o" if len(rows) < 3 else None
     for name, colour in (("p50", S1), ("p95", S2), ("p99", S3)):
         axes.plot(at, curves[name], color=colour, linewidth=1.6, label=name, marker=marker, markersize=3)
-    axes.plot(at, curves["max"], color=FAINT, linewidth=0, marker=".", markersize=4, label="max")
+    axes.plot(at, curves["max"], color=FAINT, linewidth=0.8, label="max", marker=marker, markersize=3)
     for row in summary["requirements"]:
         if row["unit"] == "ms" and row["requirement"].startswith("p"):
             axes.axhline(row["limit"], color=INK, linewidth=1, linestyle=(0, (4, 3)), label=row["requirement"])
     _time_axis(axes, [value for curve in curves.values() for value in curve])
-    axes.set_xlabel("seconds from the start of the replay")
+    each = f"; the slowest of each {summary['interval_s']:g} s" if summary.get("is_joined") else ""
+    axes.set_xlabel(f"seconds from the start of the replay{each}")
     _legend(axes)
 
 
-def _distribution(axes: Axes, points: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+def _distribution(axes: Axes, points: Points) -> None:
     last = 1.0
     for (name, curve), colour, style in zip(points.items(), (S2, S1), ("-", "--"), strict=False):
         if curve:
@@ -203,7 +195,7 @@ def _rate(axes: Axes, summary: Json) -> None:
 
 def _failures(axes: Axes, summary: Json) -> None:
     width, rows = summary["interval_s"], summary["intervals"]
-    at = [row["start_s"] + width / 2 for row in rows]
+    edges = [*(row["start_s"] for row in rows), rows[-1]["start_s"] + width]
     names = sorted({name for row in rows for name in row["failed"]})
     layers = [(name, [row["failed"].get(name, 0) for row in rows]) for name in names]
     layers.append(("conflict", [row["conflicts"] for row in rows]))
@@ -211,8 +203,10 @@ def _failures(axes: Axes, summary: Json) -> None:
     colours = [S3, S2, S4, S1, FAINT, INK]
     for index, (name, counts) in enumerate(layers):
         if any(counts):
-            axes.bar(at, counts, width=width, bottom=base, color=colours[index % len(colours)], label=name)
-            base = [below + count for below, count in zip(base, counts, strict=True)]
+            top = [below + count for below, count in zip(base, counts, strict=True)]
+            colour = colours[index % len(colours)]
+            axes.stairs(top, edges, baseline=base, fill=True, color=colour, label=name)
+            base = top
     axes.set_ylim(0, max(1.0, *base) * 1.08)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"requests per {width:g} s")

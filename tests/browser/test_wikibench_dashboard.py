@@ -1,0 +1,80 @@
+"""The page of a running replay in a real browser: two follow it, one stops it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.browser.conftest import becomes
+from tests.support.fake_wiki import FakeWiki
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A replay of a minute with a dashboard, and the address that it printed."""
+    trace = tmp_path / "trace"
+    trace.write_text("".join(f"{n} {1 + n / 20:.2f} http://w/Page{n % 9} -\n" for n in range(1200)))
+    with FakeWiki() as wiki:
+        words = [trace, "--target", wiki.url, "--dashboard", "127.0.0.1:0", "--report", tmp_path / "out"]
+        code = "from wikibench.cli import main; main()"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "replay", *map(str, words)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            text=True,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        assert process.stderr is not None
+        found = re.match(r"dashboard: (http://\S+)", process.stderr.readline())
+        assert found is not None
+        yield process, found[1]
+        process.kill()
+        process.stderr.close()
+        process.wait()
+
+
+def test_two_follow_a_replay_and_one_stops_it(
+    browser: Any, replay: tuple[subprocess.Popen[str], str], tmp_path: Path
+) -> None:
+    process, url = replay
+    bare = url.partition("#")[0]
+    said: list[str] = []
+    pages = []
+    for address, options in ((url, {}), (bare, {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}})):
+        page = browser.new_context(**options).new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(bare) or said.append(request.url))
+        page.goto(address)
+        pages.append(page)
+    for page in pages:
+        page.wait_for_selector("[data-plot=latency] canvas")
+        page.wait_for_selector("#kinds tr")
+        assert page.locator(".tile").count() == 8
+        page.locator("[data-plot=rate] summary").click()
+        page.wait_for_selector("[data-plot=rate] tbody tr:nth-child(2)")
+    owner, guest = pages
+    assert not guest.locator("#stop").is_visible()
+    text = requests.get(bare + "metrics", timeout=5).text
+    assert re.search(r'^wikibench_requests_total\{kind="page",outcome="2xx"\} [1-9]', text, re.M)
+    assert re.search(r'^wikibench_response_seconds_bucket\{kind="page",le="\+Inf"\} [1-9]', text, re.M)
+    assert requests.post(bare + "stop", headers={"X-Token": "guessed"}, timeout=5).status_code == 403
+    assert requests.get(bare, headers={"Host": "wiki.example"}, timeout=5).status_code == 403
+    owner.click("#stop")
+    for page in pages:
+        becomes(page, "#state", "textContent", "ended: interrupted")
+        page.context.close()
+    assert process.wait(30) == 130
+    assert (tmp_path / "out" / "report.html").exists()
+    assert said == []

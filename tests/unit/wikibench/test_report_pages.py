@@ -1,0 +1,89 @@
+"""Pages of reports: their size, what is in them, reports of version 1, and tables."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.made_report import made_report
+from wikibench.errors import ReportError
+from wikibench.findings.csv_files import write_tables
+from wikibench.findings.pages import PAGE_BYTES, SERVICE, curves_of, render
+from wikibench.findings.plots import DRAWN_INTERVALS, joined
+from wikibench.report import JSON, read_report, write_report
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    return made_report(600, 25)
+
+
+def data_of(page: str) -> Any:
+    found = re.search(r'id="data">([^<]*)<', page)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def test_a_page_of_600_intervals_is_small_and_has_the_whole_report(report: dict[str, Any]) -> None:
+    page = render(report)
+    # histograms of busier intervals are larger: 304 KB in 600 intervals of a wiki's spread
+    histograms = sum(len(row["response_time_us_hdr_base64"] or "") for row in report["intervals"])
+    assert len(page.encode()) + 304_000 - histograms < PAGE_BYTES
+    assert data_of(page)["report"] == json.loads(json.dumps(report))
+    assert re.search(r"\son\w+=|(?:src|href)=\"(?!#|data:)", page.partition('id="data"')[0]) is None
+
+
+def test_a_drawing_joins_neighbours_and_loses_no_request(report: dict[str, Any]) -> None:
+    drawn = joined(report)
+    assert len(drawn["intervals"]) <= DRAWN_INTERVALS
+    for name in ("asked", "answered", "conflicts"):
+        assert sum(row[name] for row in drawn["intervals"]) == sum(row[name] for row in report["intervals"])
+    slowest = max(row["max_ms"] or 0 for row in report["intervals"])
+    assert max(row["max_ms"] or 0 for row in drawn["intervals"]) == slowest > 1000
+
+
+def test_a_report_of_version_1_is_read_and_makes_a_page(tmp_path: Path) -> None:
+    old = made_report(8, 20)
+    old["format"] = "wikibench-report-1"
+    del old["valid"], old["not_valid_because"], old["generator"]["workers"]
+    for row in old["intervals"]:
+        del row["response_time_us_hdr_base64"]
+    for row in old["by_kind_and_outcome"]:
+        del row["service_time_us_hdr_base64"]
+    (tmp_path / JSON).write_text(json.dumps(old))
+    found = read_report(tmp_path)
+    assert SERVICE not in curves_of(found)
+    assert "Distribution of latencies" in render(found)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": "wikibench-comparison-1"}'])
+def test_a_file_that_is_no_report_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(ReportError, match=r"x\.json: no "):
+        read_report(tmp_path / "x.json")
+
+
+def test_a_report_that_lacks_figures_is_refused(report: dict[str, Any]) -> None:
+    with pytest.raises(ReportError, match="rate"):
+        render({name: value for name, value in report.items() if name != "rate"})
+
+
+def test_tables_have_all_intervals_and_kinds(report: dict[str, Any], tmp_path: Path) -> None:
+    paths = write_tables(tmp_path / "new", report)
+    intervals, kinds = (list(csv.DictReader(path.read_text().splitlines())) for path in paths)
+    assert sum(int(row["asked"]) for row in intervals) == report["requests"]["counted"]
+    assert sum(int(row["failed 5xx"]) + int(row["failed timeout"]) for row in intervals) == report["requests"]["failed"]
+    assert {row["time"] for row in kinds} == {"response_time", "service_time"}
+    assert sum(int(row["count"]) for row in kinds) == 2 * report["requests"]["counted"]
+
+
+def test_a_replay_writes_both_files(report: dict[str, Any], tmp_path: Path) -> None:
+    page = write_report(tmp_path, made_report(3, 5))
+    assert data_of(page.read_text())["report"] == read_report(tmp_path)
