@@ -115,7 +115,13 @@ def pair_load_options(command: Command) -> Command:
     return command
 
 
-_TARGET: Final = click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080")
+_TARGET: Final = click.option(
+    "--target",
+    required=True,
+    multiple=True,
+    callback=lambda _context, _option, addresses: " ".join(addresses),
+    help="The wiki, such as http://127.0.0.1:8080; given several times, its addresses take turns.",
+)
 _WATCH: Final = click.option(
     "--watch",
     type=ProcessesOfRole(),

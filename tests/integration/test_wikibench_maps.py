@@ -173,6 +173,20 @@ def test_the_whole_way_with_a_map(media: FormMediaWiki, tmp_path: Path) -> None:
     assert not any(session in text for session in media.sessions)
 
 
+def test_two_addresses_of_a_command_take_turns(tmp_path: Path) -> None:
+    trace = tmp_path / "day.trace"
+    trace.write_text("".join(f"{n} {1190146243 + n / 100:.3f} http://w/Page{n} -\n" for n in range(8)))
+    wikis = (FormMediaWiki(), FormMediaWiki())
+    with serving(wikis[0]), serving(wikis[1]):
+        targets = [word for wiki in wikis for word in ("--target", wiki.url)]
+        done = command("replay", trace, *targets, "--map", "mediawiki", "--expect-404", "--lateness", "60s")
+    assert done.exit_code == 0, done.output
+    assert [sorted(set(wiki.views) - {"/"}) for wiki in wikis] == [
+        ["Page0", "Page2", "Page4", "Page6"],
+        ["Page1", "Page3", "Page5", "Page7"],
+    ]
+
+
 def test_mistakes_end_with_status_2_and_one_line(media: FormMediaWiki, tmp_path: Path) -> None:
     users, trace = tmp_path / "users.csv", tmp_path / "day.trace"
     users.write_text("Ann,wrong\n")
