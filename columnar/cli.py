@@ -95,6 +95,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "repair": ("columnar.shell.checking:repair_", "Mend what can be mended without guessing."),
     "probe-root": ("columnar.shell.probe_root:probe_root", "Try if a folder can hold a cluster's data."),
     "bench": ("columnar.bench.commands:bench", "Measure a store, or the machine alone."),
+    "advise": ("columnar.advise.commands:advise", "Propose tables for a schema of SQL and its queries."),
     "config": ("columnar.roles.config_commands:config", "Show the settings, or write a file of them."),
     "completion": ("columnar.shell.completion:completion", "Print the script that completes commands with Tab."),
 }

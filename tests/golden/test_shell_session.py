@@ -45,7 +45,19 @@ _FIGURES = re.compile(  # of things that the system has too, or that depend on w
     r"((?:\w+_)?bytes|(?:copied_)?files|requests|connections|(?:open_)?regions|tables|cells)(  +)\d+$"
 )
 # Tested elsewhere: here only that they answer.
-_LONG = ("completion", "bench", "config", "doctor", "standalone", "node", "probe-root", "servers", "version", "where")
+_LONG = (
+    "advise",
+    "completion",
+    "bench",
+    "config",
+    "doctor",
+    "standalone",
+    "node",
+    "probe-root",
+    "servers",
+    "version",
+    "where",
+)
 
 
 class _Terminal(io.StringIO):

@@ -43,7 +43,7 @@ REFUSED: Final = ("Insufficient permissions", *(f"there is no view {one};" for o
 # They take no store, or are tested elsewhere: bundle puts what it was refused into its archive.
 LOCAL: Final = frozenset(
     """
-    standalone node version config completion repair probe-root bench restore-backup bundle backup
+    standalone node version config completion repair probe-root bench restore-backup bundle backup advise
     """.split()  # noqa: SIM905
 )
 # Letters on the tables t, v and gone, and on everything; "" is nobody, who has not signed in.

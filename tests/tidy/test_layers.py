@@ -47,6 +47,7 @@ LAYERS: dict[str, float] = {
     "columnar.webui": 6,
     "columnar.shell": 6,
     "columnar.bench": 6,
+    "columnar.advise": 6,
     "columnar.roles": 7,
     "columnar.cli": 7,
     "columnar.__main__": 7,

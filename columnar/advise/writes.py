@@ -1,0 +1,188 @@
+"""The calls that serve a query that writes, and what may be seen half done (pure): rule R7 of the thesis's section 7.
+
+    R7  changes of several rows in one transaction: the store writes one row, or one group of rows, as a step; all
+        other changes may be seen half done
+
+``answers`` is the adviser's whole answer to a log.
+
+Invariant A1: ``answers`` has one answer for each shape of the log, in their order; none is left out.
+
+Knows nothing of text beyond one line for each answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from columnar.advise.access import Answer, Path, answer_of_read, end_key, path_to, row_key
+from columnar.advise.rules import Design, Placement, link_family, short_name
+from columnar.advise.schema import Query, Shape
+
+_NO_DATA = "no data of the schema: nothing to serve"
+_HARD_TO_WRITE = {
+    "INSERT of what a query finds": "the program reads what the query finds and puts it",
+    "UPDATE over several tables": "the program writes the rows of each table",
+    "a query within the query": "the inner query first, then the writes",
+    "OR": "a read for each side of OR, then the writes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transaction of the log: the rows that it writes, and what the design makes of it."""
+
+    shapes: tuple[str, ...]
+    count: int
+    is_one_row: bool
+    text: str
+
+
+def answers(design: Design) -> tuple[Answer, ...]:
+    """Return one answer for each shape, in their order.  Invariant A1 holds."""
+    return tuple(_answer(design, shape) for shape in design.workload.shapes)
+
+
+def _answer(design: Design, shape: Shape) -> Answer:
+    query = shape.query
+    if query.verb == "unread":
+        return Answer(shape, "no", f"not read: {query.why}")
+    if query.verb == "session":
+        return Answer(shape, "nothing", _NO_DATA)
+    if query.verb == "schema":
+        return Answer(shape, "nothing", "changes the schema: columns need no statement, families `columnar alter`")
+    unknown = [one.column[1] for one in query.conditions if not one.column[0]]
+    if unknown:
+        return Answer(shape, "no", f"no table of the query has a column {unknown[0]}")
+    if query.verb == "select":
+        return answer_of_read(design, shape)
+    if not query.tables:
+        return Answer(shape, "no", "it writes to no table of the schema")
+    made = _write(design, shape, design.placement(query.tables[0]))
+    steps = [_HARD_TO_WRITE.get(one, f"{one}: the program decides, row by row") for one in query.obstacles]
+    if steps:
+        return replace(made, served="program", call="; ".join([*steps, made.call]))
+    return made
+
+
+def _write(design: Design, shape: Shape, placement: Placement) -> Answer:
+    verb = shape.query.verb
+    if verb == "insert":
+        return _insert(design, shape, placement)
+    if placement.form == "versions" and verb == "update" and set(shape.query.writes) == {placement.flag}:
+        return Answer(
+            shape, "nothing", f"not needed: a put overwrites the columns `latest`, {placement.flag} is gone", ("R1",)
+        )
+    path = path_to(design, shape.query, placement.sql)
+    if verb == "delete":
+        return _delete(design, shape, placement, path)
+    return _update(design, shape, placement, path)
+
+
+def _insert(design: Design, shape: Shape, placement: Placement) -> Answer:
+    query = shape.query
+    key = end_key(design, placement.ends[0]) if placement.form == "link" else row_key(design, placement)
+    if placement.form == "versions":
+        parts = ", ".join(dict.fromkeys(cell for _, cell in placement.cells if cell.endswith(":latest")))
+        call = f"{placement.table}: mutate {key}, one step if meta:versioncount is as read: {parts}, the same under <n>"
+        return Answer(shape, "yes", call, ("R1",))
+    if placement.form == "link":
+        end, other = placement.ends
+        family = link_family(design.sql(placement.sql), other, placement.family)
+        back = link_family(design.sql(placement.sql), end, placement.family)
+        target = short_name(design.schema, other.target)
+        call = f"{placement.table}: put {key}, {family}:<key of {target}>; a trigger keeps {target} {back}"
+        return Answer(shape, "yes", call, ("R5",))
+    if placement.form == "columns":
+        return Answer(shape, "yes", f"{placement.table}: put {key}, {placement.cells_pattern}", (placement.rule,))
+    if placement.form == "family":
+        return Answer(shape, "yes", f"{placement.table}: put {key}, family {placement.family}", (placement.rule,))
+    tail = "".join(f"/{one}" for one in placement.member)
+    counted = f"; increment {', '.join(_cells(placement, query.counters))}" if query.counters else ""
+    return Answer(shape, "yes", f"{placement.table}: put {key}{tail}{counted}", (placement.rule,))
+
+
+def _update(design: Design, shape: Shape, placement: Placement, path: Path) -> Answer:
+    query = shape.query
+    cells = _cells(placement, query.writes)
+    if set(query.writes) & {*placement.key, *placement.member}:
+        return _at_rows(design, shape, placement, path, "the row's key changes: put a new row, delete the old one")
+    shown = ", ".join(cells)
+    verb = "increment" if query.counters and set(query.counters) == set(query.writes) else "put"
+    return _at_rows(design, shape, placement, path, f"{verb} {shown}")
+
+
+def _delete(design: Design, shape: Shape, placement: Placement, path: Path) -> Answer:
+    query = shape.query
+    ranged = query.columns_with(placement.sql, frozenset({"range"}))
+    is_old = ranged and placement.has_own_rows and design.sql(placement.sql).kind_of(ranged[0]) in ("time", "integer")
+    if is_old and not query.equal_columns(placement.sql):
+        call = (
+            f"{placement.table}: no call; ttl= of its families, if {ranged[0]} is the age of a row; else an index by it"
+        )
+        question = (
+            f"Do rows of {placement.table} end at a fixed age of {ranged[0]}? Then ttl= on their families deletes them."
+        )
+        return Answer(shape, "program", call, ("R6",), None, None, question)
+    what = (
+        "the row" if placement.has_own_rows and placement.form != "link" else f"family {placement.family}, or its cell"
+    )
+    if placement.form == "link":
+        what = "the cells of the links; a trigger removes their other ends"
+    return _at_rows(design, shape, placement, path, f"delete {what}")
+
+
+def _at_rows(design: Design, shape: Shape, placement: Placement, path: Path, change: str) -> Answer:
+    """Return the answer for a change of the rows that a path finds."""
+    if path.rank <= 1:
+        key = _key_in(
+            path, row_key(design, placement) if placement.form != "link" else end_key(design, placement.ends[0])
+        )
+        rules = tuple(dict.fromkeys((*path.rules, placement.rule)))
+        return Answer(shape, "yes", f"{placement.table}: {key}: {change}", rules)
+    return Answer(shape, "program", f"{path.call}; for each: {change}", (*path.rules, "R7"), path.index)
+
+
+def _key_in(path: Path, key: str) -> str:
+    """The row that a get of the path would read."""
+    _, found, rest = path.call.partition("get ")
+    return rest.partition(",")[0] if found and not {"(", ";"} & set(rest.partition(",")[0]) else key
+
+
+def _cells(placement: Placement, columns: tuple[str, ...]) -> list[str]:
+    return list(dict.fromkeys(cell for column in columns if (cell := placement.cell_of(column))))
+
+
+# --- R7 ------------------------------------------------------------------------------------------
+
+
+def steps_of(design: Design) -> tuple[Step, ...]:
+    """Return the transactions of the log that write, with what may be seen half done."""
+    by_text = {one.text: one.query for one in design.workload.shapes}
+    return tuple(_step(design, texts, count, by_text) for texts, count in design.workload.transactions)
+
+
+def _step(design: Design, texts: tuple[str, ...], count: int, by_text: dict[str, Query]) -> Step:
+    queries = [by_text[text] for text in texts if text in by_text and by_text[text].tables]
+    placements = {one.sql: one for one in (design.placement(query.tables[0]) for query in queries)}
+    tables = list(dict.fromkeys(one.table for one in placements.values() if one.table))
+    if len(tables) <= 1:
+        is_same = len(placements) == 1 or all(
+            not one.has_own_rows or one.form != "under" for one in placements.values()
+        )
+        table = tables[0] if tables else "none"
+        if is_same and len(queries) <= 1:
+            return Step(texts, count, True, f"one row of {table}: written as a step, if the statement names one row")
+        return Step(
+            texts, count, is_same,
+            f"rows of {table}: one step if all statements name the same row (`mutate`); else a group of rows"
+            f" (`ROW_GROUP`, docs/row-groups.md) whose keys begin alike",
+        )  # fmt: skip
+    read = {one: sum(s.count for s in design.workload.of_table(one) if s.query.verb == "select") for one in placements}
+    last = placements[max(placements, key=lambda one: (placements[one].form in ("rows", "versions"), read[one]))].table
+    others = ", ".join(one for one in tables if one != last)
+    return Step(
+        texts, count, False,
+        f"rows of {', '.join(tables)}: a reader may see some of them written and others not. Write {others} first and"
+        f" {last} last, so that nothing refers to what is missing; or write {last} alone, and let a trigger follow in"
+        f" {others}; mark rows as inactive instead of deleting them",
+    )  # fmt: skip
