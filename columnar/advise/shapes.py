@@ -52,6 +52,7 @@ _STANDARD: Final = _token(is_quoted_name=True)
 _EASY_MYSQL: Final = re.compile(rf"{_STRING}|{_QUOTED}|(?<![\w.$@])\d+(?:\.\d+)?+\b(?!\.)", re.S)
 _EASY_STANDARD: Final = re.compile(rf"{_STRING}|(?<![\w.$@])\d+(?:\.\d+)?+\b(?!\.)", re.S)
 _NUMBER_LEFT: Final = re.compile(r"(?<![\w.$@])\.?\d")
+_NOTE: Final = re.compile(r"/\*(?!!)[^*]*+\*/")
 # after any of these the whole grammar decides: notes, patterns, N'text', x'ff', b'1'
 _HARD: Final = ("--", "#", "/*", "like", "n?", "x?", "b?", "_utf8")
 _SIGN: Final = re.compile(r"(?<=[(,=<>+*/-]) ?[-+] ?\?|(?<=\b(?:IN|BY|OR) )-\?", re.I)
@@ -95,6 +96,8 @@ def without_easy_literals(statement: str, *, is_quoted_name: bool) -> str:
     if is_quoted_name and '"' in statement:
         return ""
     easy = (_EASY_STANDARD if is_quoted_name else _EASY_MYSQL).sub("?", statement)
+    if "/*" in easy:
+        easy = _NOTE.sub(" ", easy)  # of MediaWiki's statements each has one
     lower = easy.lower()
     if any(part in lower for part in _HARD) or _NUMBER_LEFT.search(easy):
         return ""

@@ -23,6 +23,8 @@ from columnar.advise.shapes import CUT, SHAPE_CHARS, ShapeCounts, shape_of, with
          "select * from x where a=? and b is null and c = ? limit ?, ?"),
         ("/*!40101 SET NAMES utf8 */;", "SET NAMES utf8"),
         ("/* only a note */", ""),
+        ("SELECT /* it's 'mine' */ a, '/*', 5 FROM t /* Page::get 7 */ WHERE b = '*/'",
+         "SELECT a, ?, ? FROM t WHERE b = ?"),
         ("select 'open", "select ?"),
         ('SELECT a FROM t WHERE b = 0x1F AND c = 1.5e3 AND d = "x" AND e = b\'01\'',
          "SELECT a FROM t WHERE b = ? AND c = ? AND d = ? AND e = ?"),
@@ -31,6 +33,10 @@ from columnar.advise.shapes import CUT, SHAPE_CHARS, ShapeCounts, shape_of, with
 )  # fmt: skip
 def test_shape_of_a_statement(statement: str, shape: str) -> None:
     assert shape_of(statement) == shape
+    counts = ShapeCounts()
+    for _ in range(2):
+        counts.add_statement(statement)
+    assert counts.shapes() == ([(shape, 2)] if shape else [])
 
 
 def test_a_quoted_name_of_standard_sql_stays() -> None:
