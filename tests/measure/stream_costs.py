@@ -1,6 +1,7 @@
-"""What change streams cost writers, and how fast they are, in one run on one store process.
+"""What change streams cost writers, and how fast they are, in one run on one store.
 
     python -m tests.measure.stream_costs [--rounds 3] [--seconds 4] [--readers 0 1 10 200 1000] [--rate 500]
+                                         [--servers 1]
 
     writers   puts of 100 bytes on 16 connections as fast as they go: into a plain table, one with CHANGE_LOG, one with
               a reader, and one with CHANGE_LOG_IMAGES; and the store's processor time for a put
@@ -9,6 +10,7 @@
     latency   from before a put at 1,000 a second until one reader has its change
     backlog   changes of rows that change often, read singly and consolidated
 
+With --servers the store has several, and most connections reach one that forwards their calls to the region's owner.
 Readers and writers are processes of their own, so with two cores they take processor time from the store: compile first
 (``make compile``), and compare within a run only.
 """
@@ -32,6 +34,7 @@ from columnar.wire.idl import columnar
 from gauge.machine import machine, now
 from tests.measure.http_costs import used_s
 from tests.proofs.region_clients import AsyncConnection, quantile
+from tests.support.cluster_process import ClusterProcess
 from tests.support.standalone_store import StoreProcess
 
 CONNECTIONS: Final = 16
@@ -116,6 +119,11 @@ class Beside:
 # --- measures ------------------------------------------------------------------------------------------------
 
 
+def used_by(store: StoreProcess) -> float:
+    """Return the processor time in seconds that the store, or its servers, have taken."""
+    return sum(used_s(pid) for pid in (store.servers() if isinstance(store, ClusterProcess) else (store.pid,)))
+
+
 def writers(store: StoreProcess, rounds: int, seconds: float) -> None:
     rates: dict[str, list[float]] = {name: [] for name in TABLES}
     costs: dict[str, list[float]] = {name: [] for name in TABLES}  # in us
@@ -125,10 +133,10 @@ def writers(store: StoreProcess, rounds: int, seconds: float) -> None:
             reader = Beside("read", store.port, table, seconds + 3, 1) if name == "one reader" else None
             if reader is not None:
                 reader.until_ready()
-            before_s = used_s(store.pid)
+            before_s = used_by(store)
             rate = Beside("write", store.port, table, seconds, 0).result()["rate"]
             rates[name].append(rate)
-            costs[name].append((used_s(store.pid) - before_s) * 1e6 / (rate * seconds))
+            costs[name].append((used_by(store) - before_s) * 1e6 / (rate * seconds))
             if reader is not None:
                 reader.result()
     for name, found in rates.items():
@@ -145,9 +153,9 @@ def readers(store: StoreProcess, counts: list[int], seconds: float, rate: float)
         beside = Beside("read", store.port, "CHANGE_LOG", seconds + 12, count) if count else None
         if beside is not None:
             beside.until_ready()
-        before_s = used_s(store.pid)
+        before_s = used_by(store)
         found = Beside("write", store.port, "CHANGE_LOG", seconds, rate).result()
-        share = (used_s(store.pid) - before_s) / seconds
+        share = (used_by(store) - before_s) / seconds
         pace = f"; each reader {beside.result()['rate']:.1f} replies/s" if beside is not None else ""
         latency = f"p50 {found['p50']:.1f} ms, p99 {found['p99']:.1f} ms"
         print(f"{count:5} readers: {found['rate']:,.0f} puts/s, {latency}; store {share:.0%} of a core{pace}")
@@ -214,6 +222,12 @@ def backlog(connection: Connection, changes: int, rounds: int) -> None:
     print(f"backlog: {singly:,.0f} changes/s singly, {merged_rate:,.0f} consolidated: {share:.2f} of the time")
 
 
+def _store_of(folder: Path, servers: int) -> StoreProcess:
+    if servers > 1:
+        return ClusterProcess(folder, servers, "--log-level", "error")
+    return StoreProcess(folder, "--log-level", "error", is_forked=False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
@@ -221,6 +235,7 @@ def main() -> None:
     parser.add_argument("--readers", type=int, nargs="*", default=[0, 1, 10, 200, 1_000])
     parser.add_argument("--rate", type=float, default=500.0, help="puts a second beside the readers")
     parser.add_argument("--changes", type=int, default=200_000, help="of the backlog")
+    parser.add_argument("--servers", type=int, default=1)
     parser.add_argument("--role", nargs=5, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role is not None:
@@ -235,7 +250,7 @@ def main() -> None:
     print(f"{now()}, {machine()}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="columnar-streams-") as folder,
-        StoreProcess(Path(folder) / "data", "--log-level", "error", is_forked=False) as store,
+        _store_of(Path(folder) / "data", given.servers) as store,
     ):
         connection = store.connection()
         for name, attributes in TABLES.items():
