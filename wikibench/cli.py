@@ -34,6 +34,7 @@ from .pacing import Pace, planned_seconds
 from .report import require_writable, write_report
 from .requirements import Requirement
 from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
+from .summary import Json
 from .targets.map_files import load_map
 from .targets.target import parse_target
 from .targets.titles import titles_of_file, titles_of_wiki
@@ -187,17 +188,20 @@ def replay(
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
     _print_trace_remarks(run, pace)
-    if report is not None:
-        with report_errors():
-            click.echo(f"report: {write_report(report, summary)}")
-    if given["csv"] is not None:
-        with report_errors():
-            click.echo(f"tables: {', '.join(map(str, write_tables(given['csv'], summary)))}")
+    _write_files(summary, report, given["csv"])
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
     if not summary["valid"]:
         sys.exit(NOT_VALID)
     sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
+
+
+def _write_files(summary: Json, report: Path | None, csv: Path | None) -> None:
+    with report_errors():
+        if report is not None:
+            click.echo(f"report: {write_report(report, summary)}")
+        if csv is not None:
+            click.echo(f"tables: {', '.join(map(str, write_tables(csv, summary)))}")
 
 
 def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
