@@ -97,7 +97,7 @@ class Experiment:
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        return cls(trace, shape, load, given["lateness"] * 1000, given["workers"], given["watch"])
+        return cls(trace, shape, load, given["lateness"] * 1000, given["workers"], given.get("watch", ()))
 
     def go(self, pace: Pace, title: str, watched: LiveLine | None = None) -> Replay:
         """Replay once.  A line that is ``watched`` by others gets its snapshots from worker processes."""

@@ -165,7 +165,7 @@ def _cells(one: Difference) -> list[str]:
     unit = "us" if one.figure.startswith("cpu") else "/s" if one.figure == "rate" else "ms"
     ratio = one.ratio
     between = "–" if ratio is None else _of_ratio(ratio)
-    visible = "–" if ratio is None else "over 100 %" if ratio.visible >= 1 else f"{ratio.visible * 100:.2g} %"
+    visible = "–" if ratio is None else "over 100 %" if ratio.visible >= 0.995 else f"{ratio.visible * 100:.2g} %"
     return [f"{one.figure} {unit}", f"{one.a:.4g}", f"{one.b:.4g}", between, visible, one.verdict]
 
 
