@@ -7,6 +7,7 @@ itself, 130 ended by Ctrl-C (the report is written all the same); see ``statuses
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ from gauge.popularity import EDITS, UNIFORM, VIEWS, by_rank
 
 from . import __version__
 from .commands.ab import ab
+from .commands.clients import clients
 from .commands.compare import compare_command
+from .commands.experiment import experiment
 from .commands.limits import limits
 from .commands.report import report_command
 from .commands.search import search
@@ -137,6 +140,7 @@ def synth(
 @click.option("--csv", type=click.Path(file_okay=False, path_type=Path), help="Write intervals.csv and kinds.csv here.")
 @click.option("--require", "required", type=Requirements(), default="", help="Sets the exit status; see above.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.html and .json here.")
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON alone here.")
 def replay(
     trace: tuple[str, ...], target: str, required: tuple[Requirement, ...], report: Path | None, **given: Any
 ) -> None:
@@ -188,7 +192,7 @@ def replay(
     summary = run.summary(result, required, pace)
     print_summary(Console(), summary)
     _print_trace_remarks(run, pace)
-    _write_files(summary, report, given["csv"])
+    _write_files(summary, given["file"], report, given["csv"])
     if result.ending == "interrupted":
         sys.exit(INTERRUPTED)
     if not summary["valid"]:
@@ -196,12 +200,14 @@ def replay(
     sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
 
 
-def _write_files(summary: Json, report: Path | None, csv: Path | None) -> None:
+def _write_files(summary: Json, file: Path | None, report: Path | None, tables: Path | None) -> None:
     with report_errors():
+        if file is not None:
+            file.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         if report is not None:
             click.echo(f"report: {write_report(report, summary)}")
-        if csv is not None:
-            click.echo(f"tables: {', '.join(map(str, write_tables(csv, summary)))}")
+        if tables is not None:
+            click.echo(f"tables: {', '.join(map(str, write_tables(tables, summary)))}")
 
 
 def _print_trace_remarks(run: Experiment, pace: Pace) -> None:
@@ -221,6 +227,8 @@ main.add_command(ab)
 main.add_command(compare_command)
 main.add_command(report_command)
 main.add_command(search)
+main.add_command(clients)
+main.add_command(experiment)
 main.add_command(limits)
 main.add_command(trace)
 

@@ -1,15 +1,21 @@
 """A server that answers every request at once with the same page: what is left is the generator's own cost.
 
 ``python -m wikibench.null_server BYTES`` prints its port, and ends with its standard input, so with its starter.
+``python -m wikibench.null_server BYTES PORT [BUSY_US [COUNT [FILE]]]`` serves there until it is ended: so many
+processes share the port, each request costs so many us of processor time, and the file has their ids as JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, cast
 
 PAGE_BYTES: Final = 10_000  # a page of a wiki, as the thesis has it: 8 KB of text, and what stands around it
@@ -19,8 +25,10 @@ _END: Final = b"\r\n\r\n"
 class NullServer(asyncio.Protocol):
     """A connection.  Requests have no body, and each chunk of bytes ends with the end of one."""
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(self, answer: bytes, busy_s: float = 0.0) -> None:
+        """Take ``busy_s``, the processor time that each request is to cost beside its answer."""
         self._answer = answer
+        self._busy_s = busy_s
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -29,6 +37,10 @@ class NullServer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         count = data.count(_END)
         assert self._transport is not None
+        if self._busy_s:
+            until_s = time.thread_time() + count * self._busy_s
+            while time.thread_time() < until_s:
+                pass
         self._transport.write(self._answer if count == 1 else self._answer * count)
 
 
@@ -37,13 +49,17 @@ def answer_of(size_bytes: int) -> bytes:
     return f"{head}Cache-Control: no-store\r\n\r\n".encode() + bytes(size_bytes).replace(b"\0", b"x")
 
 
-async def _serve(size_bytes: int) -> None:
+async def _serve(size_bytes: int, port: int = 0, busy_us: int = 0) -> None:
     loop = asyncio.get_running_loop()
     answer = answer_of(size_bytes)
-    server = await loop.create_server(lambda: NullServer(answer), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: NullServer(answer, busy_us / 1e6), "127.0.0.1", port, reuse_port=port != 0 or None
+    )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     async with server:
+        if port:
+            await server.serve_forever()
         await loop.run_in_executor(None, sys.stdin.read)
 
 
@@ -64,8 +80,27 @@ def null_server(size_bytes: int = PAGE_BYTES) -> Iterator[str]:
             process.wait()
 
 
+def _share(count: int, path: str) -> None:
+    """Go on in ``count`` processes, whose ids are written to the file; the first one's end ends all."""
+    children = []
+    for _ in range(count if count > 1 else 0):
+        child = os.fork()
+        if not child:
+            return
+        children.append(child)
+    if path:
+        Path(path).write_text(json.dumps([{"pid": pid} for pid in children or [os.getpid()]]))
+    for child in children:
+        os.waitpid(child, 0)
+    if children:
+        sys.exit(0)
+
+
 if __name__ == "__main__":
     from .run import loop_factory
 
+    size, *rest = sys.argv[1:]
+    if len(rest) > 2:
+        _share(int(rest[2]), rest[3] if len(rest) > 3 else "")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(int(sys.argv[1])))
+        runner.run(_serve(int(size), *map(int, rest[:2])))

@@ -6,6 +6,7 @@ once more, because it says nothing of the wiki; after INVALID_TRIES the generato
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ INVALID_TRIES: Final = 3  # of one step
 SHORT_S: Final = 8.0
 LONGER: Final = 2.0  # a try that was not steady is made once more, so many times as long
 BEYOND_REQUIREMENTS: Final = ("its backlog grew", "it was not steady")
+FORMAT: Final = "wikibench-search-1"
 
 
 @dataclass(slots=True)
@@ -116,6 +118,7 @@ class Searching:
     help="A try's requests: from a random place of the trace at random moments, or from its start with its own gaps.",
 )
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write a report of the best try.")
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write answer and tries here.")
 def search(
     trace: tuple[str, ...],
     target: str,
@@ -158,6 +161,9 @@ def search(
     best = searching.best()
     found = answer(searching.tries, policy)
     _print_tries([(one, summary) for one, _, summary in searching.made], found, best)
+    if given["file"] is not None:
+        with report_errors():
+            given["file"].write_text(json.dumps(answer_of(found, searching), indent=1) + "\n", encoding="utf-8")
     if report is not None and best is not None:
         with report_errors():
             click.echo(f"report: {write_report(report, best[2])}")
@@ -167,6 +173,34 @@ def search(
         click.echo("not valid: the generator, not the wiki, was the limit of this search", err=True)
         sys.exit(NOT_VALID)
     sys.exit(MISSED if best is None else MET)
+
+
+def answer_of(found: Found, searching: Searching) -> Json:
+    """(pure) Return answer and tries for programs; rates per second."""
+    tries = [
+        {
+            "rate_per_s": one.rate,
+            "kept": one.is_kept,
+            "valid": summary["valid"],
+            "got_per_s": summary["rate"]["got_per_s"],
+            "failed": summary["requests"]["failed"],
+            "p50_ms": summary["response_time"]["p50_ms"],
+            "p95_ms": summary["response_time"]["p95_ms"],
+            "own_lateness_p99_ms": summary["generator"]["own_lateness"]["p99_ms"],
+        }
+        for one, _, summary in searching.made
+    ]
+    return {
+        "format": FORMAT,
+        "rate_per_s": round(found.rate, 2),
+        "low_per_s": round(found.low, 2),
+        "high_per_s": round(found.high, 2),
+        "nine_of_ten_per_s": round(found.safe_rate, 2),
+        "why": found.why,
+        "valid": not searching.is_generators,
+        "interrupted": searching.is_interrupted,
+        "tries": tries,
+    }
 
 
 def lines_of(found: Found) -> list[str]:

@@ -1,0 +1,66 @@
+"""``wikibench clients``: a closed loop asks as clients, pauses and wiki allow, and says what was in time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.fake_wiki import FakeWiki
+from wikibench.cli import main
+from wikibench.commands.clients import Stretch, row_of
+from wikibench.latency import Recorder, Sample
+from wikibench.outcome import Kind, Outcome
+
+
+def command(*words: object) -> Result:
+    return CliRunner().invoke(main, ["clients", *map(str, words)])
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "day.trace"
+    path.write_text("".join(f"{n} {1190146243 + n}.000 http://w/Page_{n} -\n" for n in range(50)))
+    return path
+
+
+def test_what_was_in_time_counts_good_answers_alone() -> None:
+    recorder = Recorder(1.0)
+    for outcome, seconds in ((Outcome.OK, 0.1), (Outcome.OK, 0.3), (Outcome.SERVER_ERROR, 0.1), (Outcome.OK, 0.199)):
+        recorder.add(Sample(Kind.PAGE, outcome, 0.0, 0.0, seconds))
+    row = row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), recorder, 2.0, 0.1)
+    assert (row["within_percent"], row["got_per_s"]) == (50.0, 1.5)
+    assert row["requests"] == {"counted": 4, "failed": 1}
+    assert row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), Recorder(1.0), 2.0, 0.1)["within_percent"] is None
+
+
+def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    with FakeWiki() as wiki:
+        result = command(trace, "--target", wiki.url, "--number", "1,3", "--duration", "150ms", "--json", out)
+        assert result.exit_code == 0, result.output
+        assert wiki.connections <= 3 + 2, "a client keeps its connection; the check of the target had its own"
+    found = json.loads(out.read_text())
+    assert [row["clients"] for row in found["rows"]] == [1, 3]
+    assert all(row["requests"]["counted"] > 3 and not row["requests"]["failed"] for row in found["rows"])
+
+
+def test_pauses_bound_the_rate(trace: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    with FakeWiki() as wiki:
+        command(trace, "--target", wiki.url, "--number", 2, "--think", "10s", "--duration", "200ms", "--json", out)
+    (row,) = json.loads(out.read_text())["rows"]
+    assert row["requests"]["counted"] <= 2
+
+
+def test_mistakes_are_said(trace: Path, tmp_path: Path) -> None:
+    assert command(trace, "--target", "http://127.0.0.1:9", "--number", "0").exit_code == 2
+    assert "nothing answers" in command(trace, "--target", "http://127.0.0.1:9").output
+    saves = tmp_path / "saves.trace"
+    saves.write_text("1 1190146243.000 http://w/Page save\n")
+    with FakeWiki() as wiki:
+        assert "no page view" in command(saves, "--target", wiki.url).output
+        late = command(trace, "--target", wiki.url, "--warm-up", "2s", "--duration", "1s")
+    assert "leaves nothing" in late.output

@@ -1,0 +1,136 @@
+"""The plan of an experiment: cells in order, words put in place, and mistakes in files said before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wikibench.commands.experiment import SHIPPED
+from wikibench.experiments.plan import (
+    ExperimentError,
+    Known,
+    MissingFigureError,
+    cells_of,
+    command_of,
+    figure_at,
+    parse_experiment,
+    unknown_words,
+)
+from wikibench.experiments.runner import read_experiment
+from wikibench.experiments.system import Place, metric_in, parse_system, port_names, read_system
+from wikibench.experiments.tables import check_tables
+
+LOADS = [
+    {"name": "A", "seconds": {"quick": 5}, "steps": [["run", "{url}"]]},
+    {"name": "B", "seconds": {"quick": 7}, "steps": [["run", "{A:rate*0.5}"]], "systems": ["x"]},
+    {"name": "C", "seconds": {"quick": 9}, "steps": [["run"]]},
+]
+
+
+def experiment(**more: Any) -> Any:
+    return parse_experiment("e.toml", {"sizes": {"quick": {"pages": 3}}, "loads": LOADS, **more})
+
+
+def test_systems_take_turns_after_they_were_filled() -> None:
+    cells = cells_of(experiment(), {"x": 60, "y": 30}, "quick")
+    assert [cell.name for cell in cells] == ["fill.x", "fill.y", "A.x", "A.y", "B.x", "C.x", "C.y"]
+    assert sum(cell.seconds for cell in cells) == 60 + 30 + 10 + 7 + 18
+
+
+def test_the_order_of_systems_turns_with_each_load() -> None:
+    found = experiment(loads=[LOADS[0], LOADS[2]], repeats=2)
+    names = [cell.name for cell in cells_of(found, {"x": 1, "y": 1}, "quick")][2:]
+    assert names == ["A.x", "A.y", "C.y", "C.x", "A.y.2", "A.x.2", "C.x.2", "C.y.2"]
+
+
+def test_words_and_figures_are_put_in_place() -> None:
+    known = Known({"url": "http://h", "port.wiki": "81"}, {"options": ["-a", "b c"]}, {"A": {"rows": [{"rate": 8.0}]}})
+    step = ("run", "{url}:{port.wiki}/", "{options}", "{A:rows.0.rate*0.25}", '{"json": 1}')
+    assert command_of(step, known) == ["run", "http://h:81/", "-a", "b c", "2", '{"json": 1}']
+    assert list(unknown_words([step], ["url"])) == ["port.wiki", "options"]
+    with pytest.raises(MissingFigureError, match=r"needs rows\.1\.rate of A"):
+        command_of(["{A:rows.1.rate}"], known)
+
+
+def test_figures_are_found_by_path() -> None:
+    found = {"rows": [{"kind": "page", "n": 1}, {"kind": "save", "n": 2}]}
+    assert figure_at(found, "rows.1.n") == 2
+    assert figure_at(found, "rows.kind=save.n") == 2
+    assert figure_at(found, "rows.kind=none.n") is None
+    assert figure_at(found, "rows.7.n") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sizes": {}}, "no [sizes.NAME]"),
+        ({"loads": []}, "what is to be measured"),
+        ({"loads": LOADS[1:]}, "B needs figures of A, which is no earlier load"),
+        ({"loads": [LOADS[0], LOADS[0]]}, "is taken"),
+        ({"loads": [{**LOADS[0], "seconds": {}}]}, "how many seconds"),
+        ({"loads": [{**LOADS[0], "step": 1}]}, "load A has step"),
+        ({"extra": 1}, "the file has extra"),
+    ],
+)
+def test_mistakes_of_a_file_are_said(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        experiment(**change)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_shipped_experiments_can_be_planned(path: Path, tmp_path: Path) -> None:
+    found, _ = read_experiment(path.stem, SHIPPED)
+    check_tables(found.file, found.tables, [load.name for load in found.loads])
+    systems = [read_system(name, SHIPPED / "systems") for name in found.systems]
+    for size, words in found.sizes.items():
+        assert cells_of(found, {one.name: one.fill_s for one in systems}, size)
+        for system in systems:
+            known = Place.of(system, tmp_path / system.name, words, dict.fromkeys(system.needs, "given")).known
+            mine = [one.steps for one in found.loads if not one.systems or system.name in one.systems]
+            for steps in mine:
+                assert list(unknown_words(steps, [*known.texts, *known.lists, "cell"])) == []
+
+
+@pytest.mark.parametrize("path", sorted((SHIPPED / "systems").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_shipped_systems_know_their_words(path: Path, tmp_path: Path) -> None:
+    system = read_system(path.stem, SHIPPED / "systems")
+    place = Place.of(system, tmp_path, {"pages": "10"}, dict.fromkeys(system.needs, "given"))
+    assert place.url.startswith("http") or "address" in system.needs
+    assert {"view_options", "edit_options", "check"} <= place.known.lists.keys()
+
+
+def test_mistakes_of_a_system_are_said(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="no url"):
+        parse_system("s", "s.toml", {})
+    with pytest.raises(ExperimentError, match="a role needs a name"):
+        parse_system("s", "s.toml", {"url": "http://h", "roles": [{"name": "r"}]})
+    needy = parse_system("s", "s.toml", {"url": "http://h", "needs": {"gateway": "HBase's address"}})
+    with pytest.raises(ExperimentError, match=r"needs --set gateway=… \(HBase's address\)"):
+        Place.of(needy, tmp_path, {}, {})
+    with pytest.raises(ExperimentError, match="no such system; shipped are columnar"):
+        read_system("gone", SHIPPED / "systems")
+
+
+def test_a_word_of_a_system_can_be_set() -> None:
+    system = read_system("null:servers=4", SHIPPED / "systems")
+    assert (system.name, system.title, system.words["servers"]) == ("null-4", "Null servers, servers 4", "4")
+    with pytest.raises(ExperimentError, match="sets none of its words: servers"):
+        read_system("null:server=4", SHIPPED / "systems")
+
+
+def test_ports_stay_the_same(tmp_path: Path) -> None:
+    found = {"url": "http://h:{port.wiki}", "roles": [{"name": "r", "start": ["{port.store}"], "ready": {"line": "x"}}]}
+    system = parse_system("s", "s.toml", found)
+    assert port_names(system) == ["store", "wiki"]
+    first = Place.of(system, tmp_path, {}, {}).url
+    assert Place.of(system, tmp_path, {}, {}).url == first
+
+
+def test_counters_are_summed_over_their_labels() -> None:
+    text = '# TYPE calls counter\ncalls{m="get"} 3.0\ncalls{m="put"} 4.5\ncalls_more 9\n'
+    assert metric_in(text, "calls") == 7.5
+    with pytest.raises(KeyError):
+        metric_in(text, "call")

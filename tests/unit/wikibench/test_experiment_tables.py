@@ -1,0 +1,126 @@
+"""Tables of an experiment: figures of cells, reference figures beside, and a note for each cell that has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wikibench.experiments.plan import ExperimentError, Json
+from wikibench.experiments.tables import (
+    Page,
+    check_tables,
+    facts_of,
+    html_of,
+    interval_of,
+    json_of,
+    markdown_of,
+    table_of,
+    text_of_value,
+)
+
+NAMES = {"x": "System X", "y": "System Y"}
+ENVIRONMENT = {"date": "2026-01-01 00:00:00 UTC", "cores": 2, "processor": "P", "machine": "M", "python": "3.11"}
+
+
+def cell(load: str, system: str, figures: Any, **more: Any) -> Json:
+    return {
+        "load": load, "system": system, "figures": figures, "ok": True, "why": "", "number": 1, "statuses": [0],
+        "environment": ENVIRONMENT, **more,
+    }  # fmt: skip
+
+
+RESULTS = [
+    cell("A", "x", {"rate": 150.0, "n": 300}, roles={"a": {"cpu_s": 1.0}, "b": {"cpu_s": 2.0}}, others_cpu_share=0.25),
+    cell("A", "y", {"rate": 1234.5, "n": 0}, statuses=[0, 3]),
+    cell("B", "x", {}, ok=False, why="it <broke>"),
+]
+TABLE: Json = {
+    "title": "Rates",
+    "columns": [
+        {"head": "rate", "value": "A.figures.rate"},
+        {"head": "µs", "value": "A.roles.*.cpu_s", "per": "A.figures.n", "times": 1e6},
+        {"head": "more", "value": "B.figures.p50"},
+        {"head": "refused", "value": "A.figures.refused", "missing": 0},
+    ],
+    "reference": [["thesis", "75", "", "10 and more"]],
+}
+
+
+def test_a_table_has_figures_references_and_notes() -> None:
+    table = table_of(TABLE, NAMES, RESULTS)
+    assert table.head == ("", "rate", "µs", "more", "refused")
+    assert [(row.name, row.cells) for row in table.rows] == [
+        ("System X", ("150", "10,000", "–", "0")),
+        ("System Y", ("1,234", "–", "–", "0")),
+        ("thesis", ("75", "", "10 and more", "")),
+    ]
+    assert table.notes == (
+        "A y was not valid: the generator, not the system, was the limit",
+        "B x failed: it <broke>",
+    )
+
+
+def test_a_row_for_each_element() -> None:
+    found = [cell("C", "x", {"rows": [{"n": 1}, {"n": 2}]}), cell("C", "y", {"rows": [{"n": 3}]})]
+    table = table_of({"each": "C.figures.rows", "columns": [{"head": "n", "value": "n"}]}, NAMES, found)
+    assert [(row.name, row.cells) for row in table.rows] == [
+        ("System X", ("1",)), ("System X", ("2",)), ("System Y", ("3",)),
+    ]  # fmt: skip
+
+
+def test_a_table_may_have_some_systems_beside_the_first_of_them() -> None:
+    found = [cell("A", name, {"rate": rate}) for name, rate in (("w", 9), ("x", 100), ("y", 250))]
+    columns = [{"head": "rate", "value": "A.figures.rate"}, {"head": "times", "value": "A.figures.rate", "of_first": 1}]
+    table = table_of({"systems": ["x", "y"], "columns": columns}, {"w": "W", **NAMES}, found)
+    assert [row.cells for row in table.rows] == [("100", "1"), ("250", "2.5")]
+
+
+def test_repetitions_give_their_median() -> None:
+    found = [cell("A", "x", {"rate": rate}, number=number) for number, rate in enumerate((5, 1, 3), start=1)]
+    table = table_of({"columns": [{"head": "r", "value": "A.figures.rate"}]}, {"x": "X"}, found)
+    assert table.rows[0].cells == ("3",)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(None, 3, "–"), (0.0, 3, "0"), (0.01234, 3, "0.0123"), (99.96, 3, "100"), (1234.5, 3, "1,234"), (7.0, 3, "7")],
+)
+def test_figures_have_digits_and_no_exponent(value: float | None, digits: int, text: str) -> None:
+    assert text_of_value(value, digits) == text
+
+
+def test_the_page_is_whole_in_every_form() -> None:
+    page = Page("T & U", "About.", facts_of(RESULTS), (table_of(TABLE, NAMES, RESULTS),))
+    markdown, page_html, found = markdown_of(page), html_of(page, "<details>"), json_of(page)
+    assert "| System X | 150 | 10,000 | – | 0 |" in markdown
+    assert "| *thesis* | 75 |  | 10 and more |  |" in markdown
+    assert "other work on the machine: 25% of its cores, at most 25%" in markdown
+    assert "<td>10,000</td>" in page_html
+    assert "it &lt;broke&gt;" in page_html
+    assert "&lt;details&gt;" in page_html
+    assert "<script" not in page_html
+    assert found["tables"][0]["rows"][0]["values"][0] == 150.0
+
+
+def test_ratios_have_the_interval_of_their_rounds() -> None:
+    loads = [
+        {"w": "W1", "v": "sync", "rounds": [{"rate": 100}, {"rate": 200}, {"rate": 50}]},
+        {"w": "W1", "v": "trigger", "rounds": [{"rate": 50}, {"rate": 110}, {"rate": 24}]},
+        {"w": "W2", "v": "trigger", "rounds": [{"rate": 1}]},
+    ]
+    ratios = {"each": "E.figures.loads", "keys": ["w"], "of": "v", "beside": "sync", "rounds": "rounds"}
+    table = {"title": "R", "ratios": ratios, "columns": [{"head": "rate", "value": "rate"}]}
+    check_tables("e.toml", [table], ["E"])
+    (row,) = table_of(table, {}, [cell("E", "", {"loads": loads})]).rows
+    assert row.name == "W1 trigger"
+    assert row.cells == ("0.509 (0.453 to 0.573)",)
+    assert interval_of([0.5, None]) == (0.5, None, None)
+    assert interval_of([None]) is None
+
+
+def test_a_table_of_no_load_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="names B, which is no load"):
+        check_tables("e.toml", [TABLE], ["A"])
+    with pytest.raises(ExperimentError, match="a table has heads"):
+        check_tables("e.toml", [{"heads": []}], ["A"])
