@@ -28,6 +28,7 @@ from .commands.report import report_command
 from .commands.search import search
 from .commands.trace import trace
 from .commands.watching import watched
+from .commands.worker import worker
 from .errors import PlanError
 from .experiment import Experiment
 from .findings.csv_files import write_tables
@@ -231,6 +232,7 @@ main.add_command(clients)
 main.add_command(experiment)
 main.add_command(limits)
 main.add_command(trace)
+main.add_command(worker)
 
 if __name__ == "__main__":
     main()

@@ -56,6 +56,10 @@ class UnsafeTargetError(WikibenchError):
         )
 
 
+class CrewError(WikibenchError):
+    """The workers cannot begin: one ended, or does not take the load."""
+
+
 class MissingPlotsError(WikibenchError):
     """The installation cannot draw a report."""
 

@@ -17,6 +17,7 @@ import click
 
 from gauge.processes import Role, RoleUse, RoleWatch
 
+from .crew.remote import Workers
 from .errors import ForeignPagesError, PlanError
 from .limits import LINK_NAMES, NAMES_SOUGHT
 from .live import LiveLine, snapshot_of
@@ -34,7 +35,6 @@ from .targets.target_check import pages_of_others, require_answer
 from .trace.lines import Request
 from .trace.source import Trace
 from .visits import Load
-from .workers import replay_shared
 
 
 class Experiment:
@@ -46,7 +46,7 @@ class Experiment:
         shape: TraceShape,
         load: Load,
         late_ms: float,
-        workers: int = 1,
+        workers: Workers | None = None,
         roles: Sequence[Role] = (),
     ) -> None:
         self.trace = trace
@@ -97,7 +97,8 @@ class Experiment:
             drain_s=given["drain"],
             hopeless_s=hopeless_s,
         )
-        return cls(trace, shape, load, given["lateness"] * 1000, given["workers"], given.get("watch", ()))
+        workers = Workers.of_options(given)
+        return cls(trace, shape, load, given["lateness"] * 1000, workers, given.get("watch", ()))
 
     def go(self, pace: Pace, title: str, watched: LiveLine | None = None) -> Replay:
         """Replay once.  A line that is ``watched`` by others gets its snapshots from worker processes."""
@@ -115,9 +116,10 @@ class Experiment:
             return plan(read, replace(pace, skip=0), self.shape, random.Random(pace.poisson_seed))
 
         self._watch.begin()
+        workers = self._workers or (None if watched is None else Workers(1))
         with watched or LiveLine(title) as line:
-            if self._workers > 1 or watched is not None:
-                return replay_shared(load, requests, self._workers, line)
+            if workers is not None:
+                return workers.replay_plan(load, requests(), line)
             return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
 
     def summary(

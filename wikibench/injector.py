@@ -4,9 +4,13 @@ Visitors also come while the wiki stalls. So the dispatcher never waits for an a
 under way: then the next request waits, in order, and its wait counts in its response time. Nothing is dropped; requests
 that cannot be sent before the drain ends are recorded as failed.
 
-    lateness  from max(intended start, moment a slot was free) to the actual send:
-              the generator's own fault; small if the figures can be believed
-    slot wait from the intended start to the moment a slot was free: the wiki's doing
+    dealt late from the intended start to the moment the request came from the controller, if there is one
+    slot wait  from then to the moment a slot was free: the wiki's doing
+    lateness   from max(intended start, dealt, moment a slot was free) to the actual send:
+               the generator's own fault; small if the figures can be believed
+
+These three and the service time are the response time of each request.  Requests come from a ``Source``, which may
+have none for a moment, and may forbid to send.
 
 An edit is two requests. The form is intended at the time of the trace, the save at the moment at which the form was
 read, because that moment depends on the answer and cannot be planned.
@@ -17,13 +21,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from itertools import takewhile
-from typing import Final, Literal
-
-from gauge.histogram import Histogram
+from typing import Final, Protocol
 
 from .http.pool import Wire
-from .latency import Recorder, Sample
+from .latency import Figures, Sample
 from .limits import INTERRUPT_GRACE_S
 from .outcome import Outcome
 from .pacing import Planned
@@ -33,7 +34,53 @@ TICK_S: Final = 0.001  # event loops wake no finer; less would only spin a core 
 PAUSE_S: Final = 0.25  # longest sleep at a stretch, so that a stop is seen
 BURST: Final = 32  # sends between two iterations of the event loop while catching up
 
-Ending = Literal["complete", "interrupted", "overloaded"]
+
+class Source(Protocol):
+    """The requests to send, by their starts."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no more requests will come."""
+
+    def first(self) -> Planned | None:
+        """Return the next request; None if there is none now."""
+
+    def take_first(self) -> Planned: ...
+
+    def may_send(self) -> bool:
+        """Return whether a request may be sent now."""
+
+    async def changed(self) -> None:
+        """Wait until requests have come, or may be sent, or until PAUSE_S have gone by."""
+
+
+class PlanSource:
+    """A plan in this process: it has all its requests, and all may be sent."""
+
+    def __init__(self, plan: Iterable[Planned]) -> None:
+        self._rest = iter(plan)
+        self._first: Planned | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return self._first is None
+
+    def first(self) -> Planned | None:
+        if self._first is None:
+            self._first = next(self._rest, None)
+        return self._first
+
+    def take_first(self) -> Planned:
+        first = self.first()
+        assert first is not None
+        self._first = None
+        return first
+
+    def may_send(self) -> bool:
+        return True
+
+    async def changed(self) -> None:
+        await asyncio.sleep(0)
 
 
 def wire_of(load: Load) -> Wire:
@@ -51,19 +98,15 @@ class Injector:
         self.load = load
         self._clock = clock
         self._connect = connect
-        self.recorder = Recorder(load.planned_s)
-        self.warm_up = Recorder(load.planned_s)
-        self.own_lateness = Histogram()
-        self.slot_wait = Histogram()
-        self.ending: Ending = "complete"
+        self.figures = Figures.empty(load.planned_s)
+        self.finished = 0  # planned requests that have been recorded
+        self.ending = "complete"  # or "interrupted", "overloaded", or why a controller ended it
         self.sent = 0
         self.open = 0
         self.most_open = 0
-        self.edits = 0
         self.elapsed_s = 0.0
         self.cpu_s = 0.0
-        self.retried = 0
-        self.connections = 0
+        self._wire: Wire | None = None  # once the replay runs
         self._freed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._mistake: BaseException | None = None
@@ -73,72 +116,95 @@ class Injector:
         """Return the seconds since the replay began."""
         return self._clock() - self._began
 
-    def stop(self, ending: Ending = "interrupted") -> None:
+    @property
+    def retried(self) -> int:
+        return 0 if self._wire is None else self._wire.retried
+
+    @property
+    def connections(self) -> int:
+        return 0 if self._wire is None else self._wire.opened
+
+    def stop(self, ending: str = "interrupted") -> None:
         """Send nothing more; requests under way have a short time to end."""
         if self.ending == "complete":
             self.ending = ending
         self._freed.set()
 
-    async def run(self, plan: Iterable[Planned], begin_s: float | None = None) -> None:
+    def take_figures(self) -> Figures:
+        """Return the figures since the last call, and begin new ones."""
+        found = self.figures
+        self.figures = Figures.empty(self.load.planned_s)
+        return found
+
+    async def run(self, source: Source, begin_s: float | None = None) -> None:
         """Replay the plan until its end, a stop or the end of the drain.
 
         Starts count from ``begin_s`` of the clock, or else from now.
         """
         cpu = time.process_time()
-        wire = self._connect(self.load)
+        wire = self._wire = self._connect(self.load)
         self._visitor = Visitor(self.load, wire, self.now_s, lambda: self.ending != "complete")
         self._began = self._clock() if begin_s is None else begin_s
         try:
-            await self._dispatch(plan)
+            await self._dispatch(source)
             await self._drain()
         finally:
             self.elapsed_s = self.now_s()
             self.cpu_s = time.process_time() - cpu
-            self.retried, self.connections = wire.retried, wire.opened
             await wire.close()
         if self._mistake is not None:
             raise self._mistake
 
-    async def _dispatch(self, plan: Iterable[Planned]) -> None:
+    async def _dispatch(self, source: Source) -> None:
         deadline_s = self.load.planned_s + self.load.drain_s
         blocked_until_s = 0.0  # before this moment the wiki is to blame for all lateness, from it on the generator is
-        rest = iter(plan)
-        for burst, planned in enumerate(rest, start=1):
+        burst = 0
+        while (planned := await self._next(source)) is not None:
+            burst += 1
             if burst % BURST == 0:
                 await asyncio.sleep(0)
-            await self._until(planned.start_s)
             if self.open >= self.load.open_requests:
-                blocked_until_s = await self._slot(planned, deadline_s)
-            else:
-                self._waited(planned, blocked_until_s)
+                blocked_until_s = await self._slot(deadline_s)
+            while not source.may_send() and self.ending == "complete":
+                await source.changed()
+            due_s = self._waited(planned, blocked_until_s)
             if self.load.hopeless_s is not None and self.now_s() - planned.start_s > self.load.hopeless_s:
                 self.stop("overloaded")
             if self.ending != "complete":
-                due = list(takewhile(self._is_due, rest))
-                for other in due:
-                    self._waited(other, blocked_until_s)
-                self._give_up([planned, *due])
-                return
+                self._give_up(planned)
+                break
             if self.open >= self.load.open_requests:
                 self._unsent(planned, Outcome.UNSENT, "its turn had not come when the drain ended")
             else:
-                self._start(planned, max(planned.start_s, blocked_until_s))
+                self._start(planned, due_s)
+        while self.ending != "complete" and (first := source.first()) is not None and self._is_due(first):
+            planned = source.take_first()
+            self._waited(planned, blocked_until_s)
+            self._give_up(planned)
 
-    async def _until(self, start_s: float) -> None:
-        while (wait := start_s - self.now_s()) > 0 and self.ending == "complete":  # noqa: ASYNC110  it is time that passes, not an event
-            await asyncio.sleep(min(max(wait, TICK_S), PAUSE_S))
+    async def _next(self, source: Source) -> Planned | None:
+        """Return the next request once it is due; None at the end of the plan or after a stop."""
+        while self.ending == "complete":
+            first = source.first()
+            if first is None:
+                if source.is_complete:
+                    return None
+                await source.changed()
+            elif self.now_s() >= first.start_s:
+                return source.take_first()
+            else:
+                await asyncio.sleep(min(max(first.start_s - self.now_s(), TICK_S), PAUSE_S))
+        return None
 
     def _is_due(self, planned: Planned) -> bool:
         return planned.start_s <= self.now_s()
 
-    def _give_up(self, waiting: list[Planned]) -> None:
-        """Record the requests that were due and not sent when the replay was ended early."""
+    def _give_up(self, planned: Planned) -> None:
+        """Record a request that was due and not sent when the replay was ended early."""
         outcome = Outcome.INTERRUPTED if self.ending == "interrupted" else Outcome.UNSENT
-        for planned in waiting:
-            if self._is_due(planned):
-                self._unsent(planned, outcome, f"not sent: the replay was {self.ending}")
+        self._unsent(planned, outcome, f"not sent: the replay was {self.ending}")
 
-    async def _slot(self, planned: Planned, deadline_s: float) -> float:
+    async def _slot(self, deadline_s: float) -> float:
         """Wait until one more request may be open; return the moment from which lateness is the generator's fault."""
         while self.open >= self.load.open_requests and self.ending == "complete":
             left_s = deadline_s - self.now_s()
@@ -150,36 +216,43 @@ class Injector:
                     await self._freed.wait()
             except TimeoutError:
                 break
-        free_s = self.now_s()
-        self._waited(planned, free_s)
-        return free_s
+        return self.now_s()
 
-    def _waited(self, planned: Planned, free_s: float) -> None:
-        """Count the wait of a request that was due before a slot was free at ``free_s``, first in the queue or not."""
-        if planned.start_s < free_s:
-            self.slot_wait.record(round((free_s - planned.start_s) * 1e6))
+    def _waited(self, planned: Planned, free_s: float) -> float:
+        """Count the waits that are not the generator's; return the moment from which lateness is its own.
+
+        ``free_s`` is when a slot was free, for this request or for an earlier one.
+        """
+        due_s, figures = planned.start_s, self.figures
+        if planned.dealt_s > due_s:
+            figures.dealt_late.record(round((planned.dealt_s - due_s) * 1e6))
+            due_s = planned.dealt_s
+        if free_s > due_s:
+            figures.slot_wait.record(round((free_s - due_s) * 1e6))
+            due_s = free_s
+        return due_s
 
     def _unsent(self, planned: Planned, outcome: Outcome, why: str) -> None:
         now_s, start_s, request = self.now_s(), planned.start_s, planned.request
+        self.finished += 1
         self._record(start_s, Sample(kind_of(request), outcome, start_s, now_s, now_s, 0, request.url, why))
 
     def _start(self, planned: Planned, due_s: float) -> None:
         self.sent += 1
         self.open += 1
         self.most_open = max(self.most_open, self.open)
-        if planned.request.is_save:
-            self.edits += 1
-        task = asyncio.get_running_loop().create_task(self._visit(planned, due_s, self.load.edit_number(self.edits)))
+        task = asyncio.get_running_loop().create_task(self._visit(planned, due_s))
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    async def _visit(self, planned: Planned, due_s: float, number: int) -> None:
+    async def _visit(self, planned: Planned, due_s: float) -> None:
         sent_s = self.now_s()
-        self.own_lateness.record(round((sent_s - due_s) * 1e6))
+        self.figures.own_lateness.record(round((sent_s - due_s) * 1e6))
         if planned.request.is_save:
-            samples = await self._visitor.edit(planned, sent_s, number)
+            samples = await self._visitor.edit(planned, sent_s)
         else:
             samples = await self._visitor.view(planned, sent_s)
+        self.finished += 1
         for sample in samples:
             self._record(planned.start_s, sample)
 
@@ -208,4 +281,5 @@ class Injector:
             await asyncio.wait(waiting)
 
     def _record(self, start_s: float, sample: Sample) -> None:
-        (self.warm_up if start_s < self.load.warm_up_s else self.recorder).add(sample)
+        figures = self.figures
+        (figures.warm_up if start_s < self.load.warm_up_s else figures.recorder).add(sample)

@@ -95,35 +95,27 @@ class Recorder:
             pair = self.pairs[sample.kind, sample.outcome] = Pair()
         pair.response.record(sample.response_us)
         pair.service.record(sample.service_us)
-        began = self._interval(sample.intended_s)
+        began = self.interval_at(self._index(sample.intended_s))
         began.requested += 1
         began.outcomes[sample.outcome] += 1
         began.response.record(sample.response_us)
-        self._interval(sample.ended_s).answered += 1
+        self.interval_at(self._index(sample.ended_s)).answered += 1
         self.received_bytes += sample.received_bytes
         if sample.outcome in FAILED and len(self.failures) < FAILURES_KEPT:
             self.failures.append(sample)
 
-    def _interval(self, at_s: float) -> Interval:
-        index = int(max(at_s, 0.0) / self.interval_s)
+    def _index(self, at_s: float) -> int:
+        return int(max(at_s, 0.0) / self.interval_s)
+
+    def interval_at(self, index: int) -> Interval:
         while len(self.intervals) <= index:
             self.intervals.append(Interval())
         return self.intervals[index]
 
-    def merge(self, other: Recorder) -> None:
-        """Count all samples of the other recorder, which has intervals of the same length."""
-        assert other.interval_s == self.interval_s
-        for key, theirs in other.pairs.items():
-            self.add_pair(key, theirs)
-        for index, interval in enumerate(other.intervals):
-            self._interval(index * self.interval_s).merge(interval)
-        self.received_bytes += other.received_bytes
-        self.failures = sorted([*self.failures, *other.failures], key=lambda one: one.intended_s)[:FAILURES_KEPT]
-
-    def add_pair(self, key: tuple[Kind, Outcome], theirs: Pair) -> None:
-        pair = self.pairs.setdefault(key, Pair())
-        pair.response.add(theirs.response)
-        pair.service.add(theirs.service)
+    def merge_ends(self, failures: Iterable[Sample], received_bytes: int) -> None:
+        """Add failures and bytes of another recorder, whose histograms are added one by one."""
+        self.received_bytes += received_bytes
+        self.failures = sorted([*self.failures, *failures], key=lambda one: one.intended_s)[:FAILURES_KEPT]
 
     def count(self, kind: Kind | None = None, outcomes: Iterable[Outcome] | None = None) -> int:
         """Return the number of requests of a kind (None means all) with one of ``outcomes`` (None means any)."""
@@ -158,3 +150,26 @@ class Recorder:
         assert total == sum(interval.answered for interval in self.intervals)
         assert total == sum(sum(interval.outcomes.values()) for interval in self.intervals)
         assert total == sum(interval.response.count for interval in self.intervals)
+
+
+@dataclass(slots=True)
+class Figures:
+    """The histograms of a stretch of load.
+
+    A response time has four parts: dealt late (the controller's doing), waited for a slot (the target's), sent late
+    (the generator's own) and service.  The sum of a request's parts is its response time.
+    """
+
+    recorder: Recorder
+    warm_up: Recorder
+    own_lateness: Histogram = field(default_factory=Histogram)
+    slot_wait: Histogram = field(default_factory=Histogram)
+    dealt_late: Histogram = field(default_factory=Histogram)
+
+    @classmethod
+    def empty(cls, planned_s: float) -> Figures:
+        return cls(Recorder(planned_s), Recorder(planned_s))
+
+    def named(self) -> tuple[tuple[str, Histogram], ...]:
+        """Return the histograms of the generator with their names in frames."""
+        return ("own", self.own_lateness), ("slot", self.slot_wait), ("dealt", self.dealt_late)

@@ -10,7 +10,11 @@ process's descriptors, not the wiki.  When it is reached the next request waits,
 its wait counts in its response time; it is never dropped."""
 
 MOST_WORKERS: Final = 256
-"""Processes of one replay: more than a machine has cores for."""
+"""Of one replay; the controller would need more than one core for more."""
+
+CLOCK_MS: Final = 5.0
+"""When a worker's clock may be further than this from the controller's, its requests start at other moments than
+planned, and the run is not valid."""
 
 TIMEOUT_S: Final = 20.0
 """From the actual send to the last byte.  What the original WikiBench used; a visitor is long gone by then."""

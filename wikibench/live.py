@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console
@@ -16,10 +16,11 @@ from rich.text import Text
 from gauge.histogram import Histogram, merged
 
 from .injector import Injector
-from .latency import Interval, Pair, Recorder
+from .latency import Figures, Interval, Pair
 from .limits import OWN_LATENESS_WARNING_MS
 from .outcome import Kind, Outcome
 from .summary import Json, milliseconds
+from .visits import Load
 
 RECENT_INTERVALS = 3  # of which the live line shows the p95: the running one is still filling
 SNAPSHOT_INTERVALS = 30  # a request may end 20 s after its start and still counts in the interval of its start
@@ -89,39 +90,22 @@ class Snapshot:
 
 
 def snapshot_of(injector: Injector) -> Snapshot:
-    recorder, load = injector.recorder, injector.load
+    return snapshot(injector.figures, injector.load, injector.now_s(), injector.open)
+
+
+def snapshot(figures: Figures, load: Load, now_s: float, open_requests: int) -> Snapshot:
+    recorder = figures.recorder
     first = max(0, len(recorder.intervals) - SNAPSHOT_INTERVALS)
     return Snapshot(
-        injector.now_s(),
+        now_s,
         load.planned_s,
         load.warm_up_s,
         recorder.interval_s,
-        injector.open,
-        recorder.failed() + injector.warm_up.failed(),
+        open_requests,
+        recorder.failed() + figures.warm_up.failed(),
         dict(enumerate(recorder.intervals[first:], start=first)),
         recorder.pairs,
-        injector.own_lateness,
-    )
-
-
-def summed(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Return the snapshot of several workers together."""
-    rows: dict[int, Interval] = {}
-    for one in snapshots:
-        for index, row in one.rows.items():
-            rows.setdefault(index, Interval()).merge(row)
-    together = Recorder(snapshots[0].planned_s)
-    for one in snapshots:
-        for key, theirs in one.pairs.items():
-            together.add_pair(key, theirs)
-    return replace(
-        snapshots[0],
-        now_s=max(one.now_s for one in snapshots),
-        open=sum(one.open for one in snapshots),
-        failed=sum(one.failed for one in snapshots),
-        rows=rows,
-        pairs=together.pairs,
-        own_lateness=merged(one.own_lateness for one in snapshots),
+        figures.own_lateness,
     )
 
 

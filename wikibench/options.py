@@ -200,6 +200,14 @@ _LOAD_OPTIONS: Final = (
         show_default=True,
         help="Processes that share the load, for rates that one core cannot send; --open is shared, too.",
     ),
+    click.option("--listen", metavar="HOST:PORT", help="Wait here for workers of other machines (wikibench worker)."),
+    click.option("--expect", type=click.IntRange(1, MOST_WORKERS), help="With --listen: how many workers to wait for."),
+    click.option(
+        "--token-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="With --listen: the token that each worker must have, too; needed to listen beyond this machine.",
+    ),
+    click.option("--all-or-nothing", is_flag=True, help="End the replay when a worker is lost."),
     click.option("--expect-404", is_flag=True, help="A page that is not there is no failure (recorded traces)."),
     click.option("--header", "headers", type=Header(), multiple=True, help="Sent with every request, 'Name: value'."),
     click.option(

@@ -25,7 +25,7 @@ from typing import cast
 from gauge.arrivals import Uniform, in_order
 
 from .errors import PlanError
-from .trace.lines import MICROS, Request
+from .trace.lines import MICROS, VIEW, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Planned:
 
     start_s: float
     request: Request
+    edit: int = 0  # its number among the edits of the plan, from 1 on
+    dealt_s: float = 0.0  # when the worker got it, if that was after its start and the controller's doing
 
 
 def shape_of(requests: Iterable[Request], max_gap_us: int | None = None) -> TraceShape:
@@ -118,8 +120,19 @@ def plan(
         return
     if pace.poisson_seed is not None:
         assert rng is not None
-        yield from _at_random(read, pace, rng)
-        return
+        rows = _at_random(read, pace, rng)
+    else:
+        rows = _by_times(read, pace, shape)
+    edits = 0
+    for start_s, request in rows:
+        if request.flag != VIEW and request.is_save:
+            edits += 1
+            yield Planned(start_s, request, edits)
+        else:
+            yield Planned(start_s, request)
+
+
+def _by_times(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceShape) -> Iterator[tuple[float, Request]]:
     speed = speed_of(pace, shape)
     mean_gap_us = MICROS / shape.rate
     at_us, number = 0.0, 0
@@ -134,17 +147,17 @@ def plan(
             start = number / pace.rate if pace.even and pace.rate is not None else at_us / speed / MICROS
             if pace.duration_s is not None and start >= pace.duration_s:
                 return
-            yield Planned(start, request)
+            yield start, request
             number += 1
         if not pace.loop:
             return
 
 
-def _at_random(read: Callable[[], Iterable[Request]], pace: Pace, rng: Uniform) -> Iterator[Planned]:
+def _at_random(read: Callable[[], Iterable[Request]], pace: Pace, rng: Uniform) -> Iterator[tuple[float, Request]]:
     rate, duration_s = cast("float", pace.rate), cast("float", pace.duration_s)
     requests = chain(islice(read(), pace.skip, None), chain.from_iterable(read() for _ in count()))
     for start_s in in_order(rng, max(1, round(rate * duration_s)), duration_s):
-        yield Planned(start_s, next(requests))
+        yield start_s, next(requests)
 
 
 def _gap(previous_us: int, now_us: int, max_gap_us: int | None) -> int:

@@ -8,10 +8,9 @@ import gc
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Final
 
-from .injector import Injector
+from .injector import Injector, PlanSource
 from .pacing import Planned
 from .summary import Replay
 from .visits import Load
@@ -21,26 +20,20 @@ LIVE_S: Final = 1.0  # between two live lines; drawing one costs the generator a
 OnTick = Callable[[Injector], None]
 
 
-def replay(
-    load: Load,
-    plan: Iterable[Planned],
-    on_tick: OnTick | None = None,
-    begun: Callable[[], float] | None = None,
-) -> Replay:
+def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
     """Replay ``plan`` and block until its end.  The first Ctrl-C ends the replay early, the second at once.
 
-    The first request is read before the clock starts, because the plan may have to read far to find it.  ``begun`` is
-    called then, and returns the moment (``time.perf_counter``) from which the starts count.
+    The first request is read before the clock starts, because the plan may have to read far to find it.
     """
-    with _freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-        rest = iter(plan)
-        first = [one for one in (next(rest, None),) if one is not None]
-        injector = runner.run(_run(load, chain(first, rest), on_tick, begun() if begun is not None else None))
-    return figures(injector)
+    with freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        source = PlanSource(plan)
+        source.first()
+        injector = runner.run(_run(load, source, on_tick))
+    return result_of(injector)
 
 
 @contextlib.contextmanager
-def _freeze_collector() -> Iterator[None]:
+def freeze_collector() -> Iterator[None]:
     """Freeze the garbage collector's objects, so that it does not traverse the trace while the clock runs.
 
     If the process has frozen objects already, nothing is done, because the unfreezing at the end would include those
@@ -57,14 +50,11 @@ def _freeze_collector() -> Iterator[None]:
         gc.unfreeze()
 
 
-def figures(injector: Injector) -> Replay:
+def result_of(injector: Injector) -> Replay:
     """Return the measurements of the injector."""
     load = injector.load
     return Replay(
-        recorder=injector.recorder,
-        warm_up=injector.warm_up,
-        own_lateness=injector.own_lateness,
-        slot_wait=injector.slot_wait,
+        figures=injector.figures,
         ending=injector.ending,
         planned_s=load.planned_s,
         warm_up_s=load.warm_up_s,
@@ -78,7 +68,7 @@ def figures(injector: Injector) -> Replay:
     )
 
 
-async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None, begin_s: float | None = None) -> Injector:
+async def _run(load: Load, source: PlanSource, on_tick: OnTick | None) -> Injector:
     injector = Injector(load)
     loop = asyncio.get_running_loop()
 
@@ -90,7 +80,7 @@ async def _run(load: Load, plan: Iterable[Planned], on_tick: OnTick | None, begi
         loop.add_signal_handler(signal.SIGINT, interrupted)
     ticking = loop.create_task(_tick(injector, on_tick)) if on_tick else None
     try:
-        await injector.run(plan, begin_s)
+        await injector.run(source)
     finally:
         if ticking is not None:
             ticking.cancel()

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from gauge.histogram import Histogram
 
-from .latency import PERCENTILES, Interval, Recorder, Sample
-from .limits import CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
+from .latency import PERCENTILES, Figures, Interval, Recorder, Sample
+from .limits import CLOCK_MS, CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
 
@@ -25,18 +25,20 @@ class Crew:
     """The processes of a replay."""
 
     workers: int = 1
-    lost: int = 0  # ended without figures
+    lost: int = 0  # workers that died, or were not heard of any more
     busiest_cpu_s: float | None = None  # of the busiest worker, if there are several
+    controller_cpu_s: float = 0.0
+    planned: int | None = None  # requests that were due, where a controller has counted them
+    lost_requests: int = 0  # of lost workers: due, and nobody knows their end
+    starved: int = 0  # requests that were due before their worker had them
+    clock_ms: float = 0.0  # how far starts of different workers may be from one clock
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
     """The result of one replay."""
 
-    recorder: Recorder
-    warm_up: Recorder
-    own_lateness: Histogram
-    slot_wait: Histogram
+    figures: Figures
     ending: str
     planned_s: float
     warm_up_s: float
@@ -48,6 +50,22 @@ class Replay:
     connections: int
     retried: int
     crew: Crew = Crew()
+
+    @property
+    def recorder(self) -> Recorder:
+        return self.figures.recorder
+
+    @property
+    def warm_up(self) -> Recorder:
+        return self.figures.warm_up
+
+    @property
+    def own_lateness(self) -> Histogram:
+        return self.figures.own_lateness
+
+    @property
+    def slot_wait(self) -> Histogram:
+        return self.figures.slot_wait
 
     @property
     def measured_s(self) -> float:
@@ -75,39 +93,6 @@ class Replay:
 
     def _good(self, kind: Kind | None) -> int:
         return self.recorder.count(kind, set(Outcome) - FAILED - {Outcome.INTERRUPTED})
-
-
-def merged_replays(replays: Sequence[Replay], lost: int = 0) -> Replay:
-    """Return the figures of worker processes together; ``lost`` are those without figures."""
-    first = replays[0]
-    recorder, warm_up, own_lateness, slot_wait = (
-        Recorder(first.planned_s),
-        Recorder(first.planned_s),
-        Histogram(),
-        Histogram(),
-    )
-    for one in replays:
-        recorder.merge(one.recorder)
-        warm_up.merge(one.warm_up)
-        own_lateness.add(one.own_lateness)
-        slot_wait.add(one.slot_wait)
-    return Replay(
-        recorder,
-        warm_up,
-        own_lateness,
-        slot_wait,
-        ending=next((one.ending for one in replays if one.ending != "complete"), "complete"),
-        planned_s=first.planned_s,
-        warm_up_s=first.warm_up_s,
-        elapsed_s=max(one.elapsed_s for one in replays),
-        cpu_s=sum(one.cpu_s for one in replays),
-        sent=sum(one.sent for one in replays),
-        most_open=sum(one.most_open for one in replays),
-        open_limit=sum(one.open_limit for one in replays),
-        connections=sum(one.connections for one in replays),
-        retried=sum(one.retried for one in replays),
-        crew=Crew(len(replays) + lost, lost, max(one.cpu_s for one in replays)),
-    )
 
 
 def judge_all(requirements: Sequence[Requirement], replay: Replay) -> list[Verdict]:
@@ -139,6 +124,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
             "failed": recorder.failed(),
             "conflicts": recorder.count(outcomes=[Outcome.CONFLICT]),
             "interrupted": recorder.count(outcomes=[Outcome.INTERRUPTED]),
+            "lost": replay.crew.lost_requests,
             "received_bytes": recorder.received_bytes,
         },
         "rate": {
@@ -199,6 +185,9 @@ def generator(replay: Replay) -> Json:
         )
     if replay.cpu_share > CPU_WARNING_SHARE:
         warnings.append(f"the generator used {replay.cpu_share:.0%} of a core: it may be the limit, not the wiki")
+    controller = replay.crew.controller_cpu_s / max(replay.elapsed_s, 1e-9)
+    if controller > CPU_WARNING_SHARE:
+        warnings.append(f"the controller used {controller:.0%} of a core: it may be the limit, not the wiki")
     waits = replay.slot_wait.count
     if waits:
         warnings.append(
@@ -207,7 +196,12 @@ def generator(replay: Replay) -> Json:
     return {
         "own_lateness": lateness,
         "waited_for_a_slot": times(replay.slot_wait),
+        "dealt_late": times(replay.figures.dealt_late),
         "workers": replay.crew.workers,
+        "workers_lost": replay.crew.lost,
+        "starved_requests": replay.crew.starved,
+        "clocks_within_ms": _rounded(replay.crew.clock_ms),
+        "controller_cpu_s": _rounded(replay.crew.controller_cpu_s),
         "cpu_s": _rounded(replay.cpu_s),
         "cpu_share_of_one_core": _rounded(replay.cpu_share),
         "sent": replay.sent,
@@ -319,13 +313,20 @@ def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
     Response times include the generator's own lateness, so a little lateness only makes the wiki look slower than it
     is.  Beyond a bound the figures describe the generator, whether requirements were met or missed.
     """
-    found = []
-    if replay.crew.lost:
-        found.append(f"{replay.crew.lost} of {replay.crew.workers} worker processes ended without their figures")
+    found, crew = [], replay.crew
+    if crew.lost:
+        found.append(
+            f"{crew.lost} of {crew.workers} workers were lost, and with them the end of {crew.lost_requests} requests"
+        )
+    if crew.starved:
+        found.append(
+            f"{crew.starved} requests were due before their worker had them: the controller dealt them too late"
+        )
+    if crew.clock_ms > CLOCK_MS:
+        found.append(f"the clocks of workers and controller may be {crew.clock_ms:.4g} ms apart; over {CLOCK_MS:g} ms")
     p99_ms = milliseconds(replay.own_lateness, 99.0)
-    if p99_ms is None or p99_ms <= late_ms:
-        return found
-    return [
-        *found,
-        f"the generator itself sent {p99_ms:.4g} ms late (p99); over {late_ms:g} ms the plan was not offered",
-    ]
+    if p99_ms is not None and p99_ms > late_ms:
+        found.append(
+            f"the generator itself sent {p99_ms:.4g} ms late (p99); over {late_ms:g} ms the plan was not offered"
+        )
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from itertools import cycle
 from urllib.parse import unquote_plus, urljoin
@@ -35,7 +35,7 @@ class Load:
     target: Target
     layout: Layout = field(default_factory=Layout)
     seed: int = 1
-    names: Sequence[str] = ()  # of pages that edits link to
+    names: tuple[str, ...] = ()  # of pages that edits link to
     expect_404: bool = False  # the trace does not know which pages exist
     headers: tuple[tuple[str, str], ...] = ()
     allow_edits: bool = False  # of pages with foreign texts
@@ -44,13 +44,7 @@ class Load:
     timeout_s: float = TIMEOUT_S
     open_requests: int = OPEN_REQUESTS
     drain_s: float = DRAIN_S
-    first_edit: int = 1  # numbers of edits are this one and on, in steps: workers have different ones
-    edit_step: int = 1
     hopeless_s: float | None = None  # end as "overloaded" once a request is sent this late
-
-    def edit_number(self, count: int) -> int:
-        """Return the number of the ``count``-th edit of this process."""
-        return self.first_edit + (count - 1) * self.edit_step
 
 
 def kind_of(request: Request) -> Kind:
@@ -103,8 +97,8 @@ class Visitor:
         self._wire.end_visit(kept)
         return [Sample(kind, outcome, planned.start_s, sent_s, self._now_s(), size, url, why)]
 
-    async def edit(self, planned: Planned, sent_s: float, number: int) -> list[Sample]:
-        """Fetch the form, post the save if there is one, and return both samples; ``number`` counts all edits."""
+    async def edit(self, planned: Planned, sent_s: float) -> list[Sample]:
+        """Fetch the form, post the save if there is one, and return both samples."""
         load = self._load
         page = load.layout.page(planned.request.url)
         by = _Editor(next(self._targets), next(self._users), self._wire.begin_visit())
@@ -123,7 +117,7 @@ class Visitor:
             why = "not sent: the page holds a text that no replay wrote; --allow-edits overwrites it"
             return [first, Sample(Kind.EDIT_SAVE, Outcome.BROKEN, read_s, read_s, read_s, 0, url, why)]
         # making the body is the generator's work: the save begins after it
-        data = form.filled(self._body(planned.request, page, number))
+        data = form.filled(self._body(planned.request, page, planned.edit))
         action = urljoin(url, form.action) if form.action else url
         second = await self._save(action, url, data, merged_cookies(by.user, answer.cookies), by)
         self._wire.end_visit(by.kept)

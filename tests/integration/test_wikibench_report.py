@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gauge.histogram import Histogram
 from wikibench.errors import MissingPlotsError
-from wikibench.latency import Recorder, Sample
+from wikibench.latency import Figures, Recorder, Sample
 from wikibench.outcome import Kind, Outcome
 from wikibench.report import environment, require_writable, write_report
 from wikibench.requirements import parse_requirements
@@ -22,7 +21,7 @@ def replay_of(*samples: Sample) -> Replay:
     recorder = Recorder(10)
     for sample in samples:
         recorder.add(sample)
-    return Replay(recorder, Recorder(10), Histogram(), Histogram(), "interrupted", 10, 0, 1, 0.1, 1, 1, 8, 1, 0)
+    return Replay(Figures(recorder, Recorder(10)), "interrupted", 10, 0, 1, 0.1, 1, 1, 8, 1, 0)
 
 
 ONE = Sample(Kind.PAGE, Outcome.OK, 0.0, 0.0, 0.01)

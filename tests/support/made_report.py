@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from gauge.histogram import Histogram
-from wikibench.latency import Recorder, Sample
+from wikibench.latency import Figures, Recorder, Sample
 from wikibench.outcome import Kind, Outcome
 from wikibench.requirements import parse_requirements
 from wikibench.summary import Json, Replay, judge_all, summarize
@@ -25,7 +25,7 @@ def made_report(intervals: int = 600, rate: int = 40, seed: int = 1) -> Json:
             late_s += intervals * 0.42 - start_s  # a stall
         recorder.add(_sample(rng, start_s, late_s, took_s))
     planned_s, empty = float(intervals), Recorder(intervals)
-    replay = Replay(recorder, empty, own, Histogram(), "complete", planned_s, 0, planned_s, 9, 1, 5, 8, 1, 0)
+    replay = Replay(Figures(recorder, empty, own), "complete", planned_s, 0, planned_s, 9, 1, 5, 8, 1, 0)
     about = {
         "target": "http://127.0.0.1:8080/",
         "command_line": "wikibench replay day.trace --target http://127.0.0.1:8080 --report out",

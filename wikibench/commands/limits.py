@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gauge.machine import machine
+from wikibench.crew.local import replay_shared
 from wikibench.limits import MOST_WORKERS
 from wikibench.live import LiveLine, snapshot_of
 from wikibench.null_server import PAGE_BYTES, null_server
@@ -28,7 +29,6 @@ from wikibench.summary import Replay
 from wikibench.targets.target import parse_target
 from wikibench.trace.lines import Request
 from wikibench.visits import Load
-from wikibench.workers import replay_shared
 
 PAGES: Final = 1_000
 FIRST_RATE: Final = 1_000.0
@@ -107,7 +107,7 @@ def limits(seconds: float, size_bytes: int, lateness: float, workers: int) -> No
             result = (
                 replay(load, plan(lambda: requests, pace, shape), lambda injector: line.tick(snapshot_of(injector)))
                 if workers == 1
-                else replay_shared(load, lambda: plan(lambda: requests, pace, shape), workers, line)
+                else replay_shared(load, plan(lambda: requests, pace, shape), workers, line)
             )
         if result.ending == "interrupted":
             raise KeyboardInterrupt

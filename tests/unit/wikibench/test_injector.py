@@ -12,10 +12,10 @@ import pytest
 from gauge.histogram import Histogram
 from wikibench.http.answer import Answer, NoAnswer
 from wikibench.http.pool import Wire
-from wikibench.injector import Injector
+from wikibench.injector import Injector, PlanSource
 from wikibench.outcome import Kind, Outcome
-from wikibench.pacing import Pace, plan, planned_seconds, shape_of
-from wikibench.run import figures
+from wikibench.pacing import Pace, Planned, plan, planned_seconds, shape_of
+from wikibench.run import result_of
 from wikibench.summary import Replay
 from wikibench.targets.target import parse_target
 from wikibench.trace.lines import VIEW, Request
@@ -82,8 +82,8 @@ def replay_in_own_time(**load: Any) -> Replay:
     given = Load(parse_target("http://127.0.0.1:1"), planned_s=planned_seconds(pace, shape), **load)
     with asyncio.Runner(loop_factory=OwnLoop) as runner:
         injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
-        runner.run(injector.run(plan(lambda: requests, pace, shape)))
-    return figures(injector)
+        runner.run(injector.run(PlanSource(plan(lambda: requests, pace, shape))))
+    return result_of(injector)
 
 
 def at_least(histogram: Histogram, milliseconds: int) -> int:
@@ -128,5 +128,32 @@ def test_those_that_were_never_sent_have_waited_too() -> None:
     given = Load(parse_target("http://127.0.0.1:1"), planned_s=0.8, open_requests=4, drain_s=0.0, hopeless_s=None)
     with asyncio.Runner(loop_factory=OwnLoop) as runner:
         injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
-        runner.run(injector.run(plan(lambda: requests, pace, shape)))
-    assert injector.slot_wait.count == pytest.approx(76, abs=2), "0.4 s of 200 a second, but for four"
+        runner.run(injector.run(PlanSource(plan(lambda: requests, pace, shape))))
+    assert injector.figures.slot_wait.count == pytest.approx(76, abs=2), "0.4 s of 200 a second, but for four"
+
+
+class LateSource(PlanSource):
+    """A plan whose requests come when they were dealt."""
+
+    def first(self) -> Planned | None:
+        first = super().first()
+        return first if first is None or first.dealt_s <= asyncio.get_running_loop().time() else None
+
+    async def changed(self) -> None:
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("open_requests", [1, 512])
+def test_the_four_parts_of_a_response_time_add_up(open_requests: int) -> None:
+    """The stall, a controller that was late with every third request, and few slots: each has its share, once."""
+    rows = [Planned(n / 50, Request(0, f"/{n}"), dealt_s=(n / 50 + 0.05) * (n % 3 == 0)) for n in range(60)]
+    given = Load(parse_target("http://127.0.0.1:1"), planned_s=1.2, open_requests=open_requests)
+    with asyncio.Runner(loop_factory=OwnLoop) as runner:
+        injector = Injector(given, runner.get_loop().time, lambda _: StallingWiki())
+        runner.run(injector.run(LateSource(rows)))
+    figures = injector.figures
+    parts = [figures.dealt_late, figures.slot_wait, figures.own_lateness, figures.recorder.service()]
+    sums = [part.mean() * part.count for part in parts]
+    response = figures.recorder.response()
+    assert figures.dealt_late.count == 20
+    assert sum(sums) == pytest.approx(response.mean() * response.count, rel=0.002)

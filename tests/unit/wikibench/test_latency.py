@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gauge.histogram import HIGHEST_US, Histogram, merged
-from wikibench.latency import Recorder, Sample
+from wikibench.latency import Figures, Recorder, Sample
 from wikibench.limits import FAILURES_KEPT
 from wikibench.outcome import Kind, Outcome, classify
 from wikibench.requirements import parse_requirements
@@ -31,10 +31,7 @@ SAMPLES = st.builds(
 def replay_of(recorder: Recorder, **other: float) -> Replay:
     figures = {"planned_s": 10.0, "warm_up_s": 0.0, "elapsed_s": 10.0, "cpu_s": 1.0, **other}
     return Replay(
-        recorder=recorder,
-        warm_up=Recorder(10),
-        own_lateness=Histogram(),
-        slot_wait=Histogram(),
+        Figures(recorder, Recorder(10)),
         ending="complete",
         sent=0,
         most_open=1,
