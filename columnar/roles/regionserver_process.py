@@ -72,6 +72,7 @@ GONE_S: Final = 0.05  # for the last log line of a process that must not answer 
 _PR_SET_NAME: Final = 15
 SPARE: Final = "columnar spare"
 _NAME_BYTES: Final = 15
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def show_as(name: str) -> None:
@@ -181,6 +182,7 @@ async def _serve(
     _log.info("stopping")
     trimming.cancel()
     await server.stop()
+    _ignore_signals()
     _log.info("stopped")
     return 0
 
@@ -193,12 +195,22 @@ def _socket(descriptor: int) -> socket.socket:
 
 
 def _stop_on_signals() -> asyncio.Event:
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    """Return an event that SIGTERM sets.
 
-    loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    for number in (signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, lambda: None)  # not SIG_IGN, which a worker started later would inherit
+    The handlers are not the loop's, which would give signals their usual effect again when it is closed: a second
+    SIGTERM would then look like a crash.
+    """
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    signal.signal(signal.SIGTERM, lambda *_: loop.call_soon_threadsafe(stopping.set))
+    for number in _SIGNALS[1:]:
+        signal.signal(number, lambda *_: None)  # not SIG_IGN, which a worker started later would inherit
     return stopping
+
+
+def _ignore_signals() -> None:
+    """Ignore signals until the process ends; it starts no other process any more."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def main(arguments: list[str]) -> int:

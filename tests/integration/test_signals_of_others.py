@@ -38,6 +38,24 @@ def check(store: ClusterProcess) -> None:
         assert [rows.get(b"t", row) for row in (b"a", b"e", b"i", b"n")] == [b"a", b"e", b"i", b"n"]
 
 
+def test_signals_that_come_until_the_end_are_a_stop_in_order(tmp_path: Path) -> None:
+    """A signal that comes when a server has stopped, and has not ended yet, does not end it as a crash would."""
+    with ClusterProcess(tmp_path / "data", 2) as store:
+        servers = set(store.servers())
+        os.kill(store.pid, signal.SIGTERM)
+        while servers:
+            for server in list(servers):
+                try:
+                    os.kill(server, signal.SIGTERM)
+                except ProcessLookupError:
+                    servers.discard(server)
+        assert store.has_ended(WAIT_S)
+        assert store.stop() == 0
+        log = store.log.read_text()
+        assert log.count("columnar.server: stopped") == 2
+        assert "by SIG" not in log, log
+
+
 def test_sigterm_to_every_process_at_once_is_a_stop_in_order(tmp_path: Path) -> None:
     """Managers of services signal all processes of a store, and the supervisor signals its servers as well."""
     with ClusterProcess(tmp_path / "data", 2) as store:

@@ -130,7 +130,8 @@ def etcd(
         command += ["--listen-peer-urls", peer_url, "--initial-advertise-peer-urls", peer_url]
         command += ["--initial-cluster", members, "--heartbeat-interval", str(heartbeat_ms)]
         command += ["--election-timeout", str(10 * heartbeat_ms)]
-        command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync", *more]
+        command += ["--logger", "zap", "--log-level", "error", "--unsafe-no-fsync"]
+        command += ["--bcrypt-cost", "4", *more]  # on a slow machine the usual hash takes longer than a start waits
         servers.append(ServiceProcess(command, folder / f"e{number}.log"))
     urls = [f"{scheme}://{host}:{port}" for port, _ in ports]
     context = (lambda: tls) if tls is not None else None
