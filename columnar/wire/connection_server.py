@@ -12,11 +12,11 @@ import asyncio
 import logging
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from columnar.wire.connection_table import ConnectionTable
-from columnar.wire.sockets import ListeningSockets
+from columnar.wire.sockets import ListeningSockets, take_accepted
 
 if TYPE_CHECKING:
     from columnar.wire.tls_protocol import Tls
@@ -50,13 +50,7 @@ class ConnectionServer(ABC):
         ``read`` has bytes of the next request that are read already.  A client that has disconnected is no error.
         """
         assert not read, "a port of this kind gives no connection on"
-        connection.setblocking(False)
-        factory = cast(Callable[[], asyncio.Protocol], self._accept)
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(factory, connection)
-        except OSError as error:
-            log.info("a connection that was handed over has ended: %s", error)
-            connection.close()
+        await take_accepted(self._accept, connection)
 
     @property
     def port(self) -> int:
@@ -66,7 +60,7 @@ class ConnectionServer(ABC):
     async def leave(self) -> None:
         """Stop listening, and close each connection after its next answer.  Returns when none is left."""
         self.is_leaving = True
-        self._listening.close_public()
+        await self._listening.close_public()
         for connection in list(self.table.connections):
             cast(_Connection, connection).close_between()
         await self.table.wait_empty()

@@ -38,7 +38,7 @@ from columnar.wire.detect import Protocol
 from columnar.wire.framing import Refusal
 from columnar.wire.large_calls import LargeCalls
 from columnar.wire.service import NO_ERROR, Ahead, Handler, NoObserver, Observer, Rights, Service, Waiter
-from columnar.wire.sockets import ClientSocket, ListeningSockets
+from columnar.wire.sockets import ClientSocket, ListeningSockets, take_accepted
 
 if TYPE_CHECKING:  # a port without TLS does not load the one, a standalone server not the other
     from columnar.wire.leaving import Give, Leaving, Stays
@@ -234,14 +234,7 @@ class WireServer:
         disconnected is not an error.
         """
         has_tls = self._tls is not None and connection.family != socket.AF_UNIX
-        accept = self._accept_tls if has_tls else partial(self._accept, read)
-        factory = cast(Callable[[], asyncio.Protocol], accept)
-        connection.setblocking(False)
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(factory, connection)
-        except OSError as error:
-            log.info("a connection that was handed over has ended: %s", error)
-            connection.close()
+        await take_accepted(self._accept_tls if has_tls else partial(self._accept, read), connection)
 
     @property
     def port(self) -> int:
@@ -285,7 +278,7 @@ class WireServer:
         from columnar.wire.leaving import Leaving
 
         self.leaving = Leaving(give if self._tls is None and self.rights is None else None)
-        self._listening.close_public()
+        await self._listening.close_public()
         self.leaving.check_connections(list(self._connections))
         await self.table.wait_empty()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import select
 import socket
@@ -12,6 +13,8 @@ from typing import Any, Final, cast
 
 from columnar.errors import HostError
 from columnar.wire.browsers import is_loopback
+
+log = logging.getLogger("columnar.wire")
 
 KEEPALIVE_IDLE_S: Final = 60
 # Linux reports an end that follows unread bytes; other systems only a connection that is closed in both directions.
@@ -54,6 +57,7 @@ class ListeningSockets:
     def __init__(self) -> None:
         self.port = 0  # of the public one, also after a stop: addresses of regions are given out until the end
         self._public: asyncio.Server | None = None
+        self._factory: Any = None  # of its connections
         self._private: asyncio.Server | None = None
         self._client_sockets: list[ClientSocket] = []
         self._others: list[asyncio.Server] = []  # of the client sockets
@@ -61,6 +65,7 @@ class ListeningSockets:
     async def listen(self, factory: Any, host: str, port: int) -> None:
         """Listen; port 0 takes a free port.  Raises OSError if the address is in use."""
         loop = asyncio.get_running_loop()
+        self._factory = factory
         self._public = await loop.create_server(factory, host, port, backlog=1024, reuse_address=True)
         sockets = cast(Any, self._public).sockets  # asyncio's is a tuple, uvloop's a list
         self.port = sockets[0].getsockname()[1]
@@ -76,9 +81,18 @@ class ListeningSockets:
         self._client_sockets.append(opened)
         self._others.append(await asyncio.get_running_loop().create_unix_server(factory, sock=opened.listening))
 
-    def close_public(self) -> None:
-        if self._public is not None:
-            self._public.close()
+    async def close_public(self) -> None:
+        """Listen no more, and serve the clients that have connected by now: a close of the socket would reset them."""
+        if self._public is None:
+            return
+        waiting = [one for listening in cast(Any, self._public).sockets for one in _accept_waiting(listening.fileno())]
+        self._public.close()
+        try:
+            while waiting:
+                await take_accepted(self._factory, waiting.pop())
+        finally:
+            for one in waiting:
+                one.close()
 
     def begin_close(self) -> None:
         """Listen no more."""
@@ -95,6 +109,31 @@ class ListeningSockets:
                 await server.wait_closed()
         self._public = self._private = None
         self._others.clear()
+
+
+def _accept_waiting(descriptor: int) -> list[socket.socket]:
+    """Accept the connections that wait at a listening socket; the kernel bounds their number by its backlog."""
+    accepted = []
+    with socket.socket(fileno=os.dup(descriptor)) as listening:
+        listening.setblocking(False)
+        try:
+            while True:
+                accepted.append(listening.accept()[0])
+        except BlockingIOError:
+            return accepted
+        except OSError as error:  # no descriptor is free, or the socket is closed already
+            log.warning("clients that had just connected are reset: %s", error)
+            return accepted
+
+
+async def take_accepted(factory: Any, connection: socket.socket) -> None:
+    """Serve an accepted connection, which the callee owns.  A client that has disconnected is not an error."""
+    connection.setblocking(False)
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(factory, connection)
+    except OSError as error:
+        log.info("a connection that was handed over has ended: %s", error)
+        connection.close()
 
 
 BACKLOG: Final = 100

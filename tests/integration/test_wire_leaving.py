@@ -82,6 +82,22 @@ def test_a_client_that_has_said_nothing_goes_on(pair: Pair) -> None:
         assert reply_of(sock)[2] == 5
 
 
+def test_clients_that_wait_to_be_accepted_go_on(pair: Pair) -> None:
+    """The loop is busy while they connect, and the first it hears is that the server leaves."""
+    one, other = pair
+    busy = threading.Event()
+    one.loop.call_soon_threadsafe(busy.wait)
+    clients = [open_socket(one) for _ in range(20)]
+    gone = leave(one, other)
+    busy.set()
+    gone.result(10)
+    for n, sock in enumerate(clients):
+        with sock:
+            sock.sendall(get(n))
+            assert receive(sock, 24) == EMPTY_GET % struct.pack(">i", n)
+    assert (one.service.calls, len(other.service.calls)) == ([], len(clients))
+
+
 def test_a_call_under_way_is_answered_first_and_what_came_behind_it_is_answered_there(pair: Pair) -> None:
     one, other = pair
     one.call(close_gate(one.service))
