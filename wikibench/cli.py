@@ -36,6 +36,7 @@ from .live import print_summary
 from .options import Duration, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
 from .report import require_writable, write_report
+from .request_log import require_free
 from .requirements import Requirement
 from .statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, Statuses, report_errors
 from .summary import Json
@@ -139,6 +140,11 @@ def synth(
     help="Serve the page of the running replay here (127.0.0.1:8089), with a stop button and /metrics.",
 )
 @click.option("--csv", type=click.Path(file_okay=False, path_type=Path), help="Write intervals.csv and kinds.csv here.")
+@click.option(
+    "--requests",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a line for each request here, each worker into a requests-N.csv.gz of its own.",
+)
 @click.option("--require", "required", type=Requirements(), default="", help="Sets the exit status; see above.")
 @click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write report.html and .json here.")
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON alone here.")
@@ -188,6 +194,8 @@ def replay(
             require_writable(report)
         if given["csv"] is not None:
             given["csv"].mkdir(parents=True, exist_ok=True)
+        if given["requests"] is not None:
+            require_free(given["requests"])
         run = Experiment.prepared(trace, target, given, pace.max_gap_us)
         result = watched(run, pace, required, given["dashboard"])
     summary = run.summary(result, required, pace)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
+from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -23,6 +24,7 @@ from .limits import LINK_NAMES, NAMES_SOUGHT
 from .live import LiveLine, snapshot_of
 from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
 from .report import environment
+from .request_log import request_log
 from .requirements import Requirement, Verdict
 from .run import replay
 from .secrets import redact_words, redacted
@@ -48,6 +50,7 @@ class Experiment:
         late_ms: float,
         workers: Workers | None = None,
         roles: Sequence[Role] = (),
+        requests: Path | None = None,
     ) -> None:
         self.trace = trace
         self.shape = shape
@@ -56,6 +59,7 @@ class Experiment:
         self._late_ms = late_ms
         self._workers = workers
         self._watch = RoleWatch(roles)
+        self._requests = requests
 
     @classmethod
     def prepared(
@@ -98,7 +102,7 @@ class Experiment:
             hopeless_s=hopeless_s,
         )
         workers = Workers.of_options(given)
-        return cls(trace, shape, load, given["lateness"] * 1000, workers, given.get("watch", ()))
+        return cls(trace, shape, load, given["lateness"] * 1000, workers, given.get("watch", ()), given.get("requests"))
 
     def go(self, pace: Pace, title: str, watched: LiveLine | None = None) -> Replay:
         """Replay once.  A line that is ``watched`` by others gets its snapshots from worker processes."""
@@ -116,11 +120,12 @@ class Experiment:
             return plan(read, replace(pace, skip=0), self.shape, random.Random(pace.poisson_seed))
 
         self._watch.begin()
-        workers = self._workers or (None if watched is None else Workers(1))
+        workers = self._workers or (None if watched is None else Workers(1, requests=self._requests))
         with watched or LiveLine(title) as line:
             if workers is not None:
                 return workers.replay_plan(load, requests(), line)
-            return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)))
+            with request_log(self._requests, 1) as log:
+                return replay(load, requests(), lambda injector: line.tick(snapshot_of(injector)), log)
 
     def summary(
         self,

@@ -21,13 +21,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from .http.pool import Wire
 from .latency import Figures, Sample
 from .limits import INTERRUPT_GRACE_S
 from .outcome import Outcome
 from .pacing import Planned
+from .request_log import RequestLog
 from .visits import Load, Visitor, kind_of
 
 TICK_S: Final = 0.001  # event loops wake no finer; less would only spin a core that the wiki may need
@@ -88,14 +89,29 @@ def wire_of(load: Load) -> Wire:
     return Wire(*origins, timeout_s=load.timeout_s, headers=headers, connections=load.target.connections)
 
 
+class Used(NamedTuple):
+    """Time and processor time of a replay that has ended."""
+
+    elapsed_s: float = 0.0
+    cpu_s: float = 0.0
+
+
 class Injector:
     """A replay of a trace.  It runs in one event loop; figures may be read between the loop's iterations."""
 
     def __init__(
-        self, load: Load, clock: Callable[[], float] = time.perf_counter, connect: Callable[[Load], Wire] = wire_of
+        self,
+        load: Load,
+        clock: Callable[[], float] = time.perf_counter,
+        connect: Callable[[Load], Wire] = wire_of,
+        log: RequestLog | None = None,
     ) -> None:
-        """Take a ``clock`` that counts seconds from any moment, at the same pace as the event loop's sleeps."""
+        """Take a ``clock`` that counts seconds from any moment, at the same pace as the event loop's sleeps.
+
+        Each request is a line of ``log``, whose owner closes it.
+        """
         self.load = load
+        self._log = log
         self._clock = clock
         self._connect = connect
         self.figures = Figures.empty(load.planned_s)
@@ -104,8 +120,7 @@ class Injector:
         self.sent = 0
         self.open = 0
         self.most_open = 0
-        self.elapsed_s = 0.0
-        self.cpu_s = 0.0
+        self.used = Used()
         self._wire: Wire | None = None  # once the replay runs
         self._freed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -149,8 +164,7 @@ class Injector:
             await self._dispatch(source)
             await self._drain()
         finally:
-            self.elapsed_s = self.now_s()
-            self.cpu_s = time.process_time() - cpu
+            self.used = Used(self.now_s(), time.process_time() - cpu)
             await wire.close()
         if self._mistake is not None:
             raise self._mistake
@@ -281,5 +295,7 @@ class Injector:
             await asyncio.wait(waiting)
 
     def _record(self, start_s: float, sample: Sample) -> None:
-        figures = self.figures
-        (figures.warm_up if start_s < self.load.warm_up_s else figures.recorder).add(sample)
+        figures, is_warm_up = self.figures, start_s < self.load.warm_up_s
+        (figures.warm_up if is_warm_up else figures.recorder).add(sample)
+        if self._log is not None:
+            self._log.add(sample, is_warm_up=is_warm_up)

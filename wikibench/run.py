@@ -12,6 +12,7 @@ from typing import Final
 
 from .injector import Injector, PlanSource
 from .pacing import Planned
+from .request_log import RequestLog
 from .summary import Replay
 from .visits import Load
 
@@ -20,7 +21,7 @@ LIVE_S: Final = 1.0  # between two live lines; drawing one costs the generator a
 OnTick = Callable[[Injector], None]
 
 
-def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -> Replay:
+def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None, log: RequestLog | None = None) -> Replay:
     """Replay ``plan`` and block until its end.  The first Ctrl-C ends the replay early, the second at once.
 
     The first request is read before the clock starts, because the plan may have to read far to find it.
@@ -28,7 +29,7 @@ def replay(load: Load, plan: Iterable[Planned], on_tick: OnTick | None = None) -
     with freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         source = PlanSource(plan)
         source.first()
-        injector = runner.run(_run(load, source, on_tick))
+        injector = runner.run(_run(load, source, on_tick, log))
     return result_of(injector)
 
 
@@ -58,8 +59,8 @@ def result_of(injector: Injector) -> Replay:
         ending=injector.ending,
         planned_s=load.planned_s,
         warm_up_s=load.warm_up_s,
-        elapsed_s=injector.elapsed_s,
-        cpu_s=injector.cpu_s,
+        elapsed_s=injector.used.elapsed_s,
+        cpu_s=injector.used.cpu_s,
         sent=injector.sent,
         most_open=injector.most_open,
         open_limit=load.open_requests,
@@ -68,8 +69,8 @@ def result_of(injector: Injector) -> Replay:
     )
 
 
-async def _run(load: Load, source: PlanSource, on_tick: OnTick | None) -> Injector:
-    injector = Injector(load)
+async def _run(load: Load, source: PlanSource, on_tick: OnTick | None, log: RequestLog | None) -> Injector:
+    injector = Injector(load, log=log)
     loop = asyncio.get_running_loop()
 
     def interrupted() -> None:

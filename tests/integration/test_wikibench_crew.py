@@ -34,6 +34,7 @@ from wikibench.crew.worker import Check, work
 from wikibench.errors import CrewError
 from wikibench.live import LiveLine, Snapshot
 from wikibench.pacing import Planned
+from wikibench.request_log import RequestLog
 from wikibench.run import loop_factory
 from wikibench.summary import Replay, why_not_valid
 from wikibench.targets.target import parse_target, require_loopback
@@ -210,7 +211,7 @@ def test_wrong_usage_is_said(wiki: FakeWiki, trace: Path, words: tuple[object, .
 
 
 def test_a_worker_refuses_a_target_that_is_not_on_its_machine() -> None:
-    def refusing(connection: socket.socket, name: str, token: bytes, _: Check) -> str:
+    def refusing(connection: socket.socket, name: str, token: bytes, _: Check, _log: RequestLog | None) -> str:
         return work(connection, name, token, lambda load: require_loopback(load.target))
 
     state = ControllerState(Load(parse_target("http://192.0.2.1")), [Planned(0.0, Request(0, "/"))], 1)

@@ -206,7 +206,7 @@ def test_from_the_wikis_titles_to_a_report(wiki: FakeWiki, tmp_path: Path) -> No
     assert summary["response_time"]["p95_ms"] > 0
     page = (out / "report.html").read_text("utf-8")
     assert page.count("<svg") == 3
-    for outside in ("<script src", "<link rel=\"style", "<img", "@import"):
+    for outside in ("<script src", '<link rel="style', "<img", "@import"):
         assert outside not in page
     assert wiki.wrong_saves == []
 

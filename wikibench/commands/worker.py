@@ -14,6 +14,7 @@ from wikibench.crew.remote import address_of, token_of
 from wikibench.crew.worker import CLOSED, work
 from wikibench.errors import CrewError
 from wikibench.options import Duration
+from wikibench.request_log import request_log, require_free
 from wikibench.statuses import CONTEXT, MET, report_errors
 from wikibench.targets.target import require_loopback
 from wikibench.visits import Load
@@ -37,7 +38,12 @@ CONNECT_S: Final = 10.0
 @click.option(
     "--wait", type=Duration(), default=60.0, show_default=True, help="How long the controller may take to listen."
 )
-def worker(address: str, token_file: Path | None, allow_remote: bool, wait: float) -> None:
+@click.option(
+    "--requests",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a line for each request into requests-N.csv.gz here, for the N-th replay.",
+)
+def worker(address: str, token_file: Path | None, allow_remote: bool, wait: float, requests: Path | None) -> None:
     """Send what a controller deals, on this or another machine.
 
     \b
@@ -57,12 +63,15 @@ def worker(address: str, token_file: Path | None, allow_remote: bool, wait: floa
             require_loopback(load.target)
 
     with report_errors():
+        if requests is not None:
+            require_free(requests)
         host, port = address_of(address)
         token = b"" if token_file is None else token_of(token_file)
         connection = _connected(host, port, time.monotonic() + wait)
         served = 0
         while connection is not None:
-            why = work(connection, socket.gethostname(), token, check)
+            with request_log(requests, served + 1) as log:
+                why = work(connection, socket.gethostname(), token, check, log)
             if why != "done":
                 if served and why == CLOSED:
                     break  # it listened until its end, and no further replay came

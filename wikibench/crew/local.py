@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Final, Self
 
 from wikibench.live import LiveLine
 from wikibench.pacing import Planned
+from wikibench.request_log import RequestLog, request_log
 from wikibench.summary import Replay
 from wikibench.visits import Load
 
@@ -22,26 +24,36 @@ from .worker import Check, work
 END_S: Final = 5.0  # for a worker to end after its connection
 LEAD_S: Final = 0.2  # from "go" to the first start
 
+Serve = Callable[[socket.socket, str, bytes, Check, RequestLog | None], str]
+
 
 def replay_shared(
-    load: Load, plan: Iterable[Planned], workers: int, line: LiveLine, *, is_all_or_nothing: bool = False
+    load: Load,
+    plan: Iterable[Planned],
+    workers: int,
+    line: LiveLine,
+    *,
+    is_all_or_nothing: bool = False,
+    requests: Path | None = None,
 ) -> Replay:
     """Replay the plan with worker processes of this machine; block until the last has ended.  Raises CrewError.
 
-    The first Ctrl-C ends the replay early, the second ends the processes at once.
+    Each worker logs its requests into the folder ``requests``, if there is one.  The first Ctrl-C ends the replay
+    early, the second ends the processes at once.
     """
     state = ControllerState(load, plan, workers, lead_s=LEAD_S, is_all_or_nothing=is_all_or_nothing)
     state.prepare()
-    with LocalWorkers().start(workers) as processes:
+    with LocalWorkers(work, requests).start(workers) as processes:
         return conducted(Controller(state, line, processes.kill_worker), processes.connections)
 
 
 class LocalWorkers:
     """Worker processes; at the end none is left."""
 
-    def __init__(self, serve: Callable[[socket.socket, str, bytes, Check], str] = work) -> None:
-        """Take ``serve``, which a worker process runs with its connection."""
+    def __init__(self, serve: Serve = work, requests: Path | None = None) -> None:
+        """Take ``serve``, which a worker process runs with its connection, and a folder for the lines of requests."""
         self._serve = serve
+        self._requests = requests
         self.connections: list[socket.socket] = []  # the controller's ends, by number
         self._processes: list[BaseProcess] = []
 
@@ -50,7 +62,9 @@ class LocalWorkers:
         for number in range(count):
             ours, theirs = socket.socketpair()
             known = [*self.connections, ours]
-            process = context.Process(target=_work, args=(self._serve, theirs, known, number), daemon=True)
+            process = context.Process(
+                target=_work, args=(self._serve, theirs, known, number, self._requests), daemon=True
+            )
             process.start()
             theirs.close()
             self.connections.append(ours)
@@ -79,15 +93,13 @@ class LocalWorkers:
 
 
 def _work(
-    serve: Callable[[socket.socket, str, bytes, Check], str],
-    connection: socket.socket,
-    others: Sequence[socket.socket],
-    number: int,
+    serve: Serve, connection: socket.socket, others: Sequence[socket.socket], number: int, requests: Path | None
 ) -> None:
     os.setpgrp()  # Ctrl-C comes from the controller, once
     for other in others:
         other.close()  # or the end of the controller, or of another worker, would not be seen
-    why = serve(connection, f"worker {number}", b"", _take_any)
+    with request_log(requests, number + 1) as log:
+        why = serve(connection, f"worker {number}", b"", _take_any, log)
     if why != "done":
         sys.stderr.write(f"worker {number}: {why}\n")
 

@@ -38,6 +38,7 @@ class Workers:
     is_all_or_nothing: bool = False
     listener: socket.socket | None = None
     token: bytes = b""
+    requests: Path | None = None  # where processes of this machine log each request
 
     @classmethod
     def of_options(cls, given: dict[str, Any]) -> Self | None:
@@ -49,7 +50,9 @@ class Workers:
         if address is None:
             if expected is not None or given["token_file"] is not None:
                 raise PlanError("--expect and --token-file are for --listen: where are the workers to connect?")
-            return cls(count, given["all_or_nothing"]) if count > 1 else None
+            return cls(count, given["all_or_nothing"], requests=given.get("requests")) if count > 1 else None
+        if given.get("requests") is not None:
+            raise PlanError("--requests is an option of each wikibench worker, where the workers are elsewhere")
         if expected is None or count > 1:
             raise PlanError("--listen needs --expect, the number of workers that connect, in place of --workers")
         token = b"" if given["token_file"] is None else token_of(given["token_file"])
@@ -58,7 +61,8 @@ class Workers:
     def replay_plan(self, load: Load, plan: Iterable[Planned], line: LiveLine) -> Replay:
         """Replay the plan; block until its end.  Raises CrewError if the workers cannot begin."""
         if self.listener is None:
-            return replay_shared(load, plan, self.count, line, is_all_or_nothing=self.is_all_or_nothing)
+            ends = self.is_all_or_nothing
+            return replay_shared(load, plan, self.count, line, is_all_or_nothing=ends, requests=self.requests)
         host, port = self.listener.getsockname()[:2]
         token = " --token-file FILE" if self.token else ""
         click.echo(f"waiting for {self.count} workers: wikibench worker {host}:{port}{token}", err=True)

@@ -16,6 +16,7 @@ from typing import Final
 from wikibench.errors import WikibenchError
 from wikibench.injector import PAUSE_S, Injector, wire_of
 from wikibench.pacing import Planned
+from wikibench.request_log import RequestLog
 from wikibench.run import freeze_collector, loop_factory
 from wikibench.visits import Load
 
@@ -36,12 +37,18 @@ class Worker:
     """A worker on one connection: one replay.  It is the source of its injector's requests."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, state: WorkerState, check: Check
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        state: WorkerState,
+        check: Check,
+        log: RequestLog | None = None,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._state = state
         self._check = check
+        self._log = log
         self._frames = FrameReader()
         self._changed = asyncio.Event()
         self._injector: Injector | None = None
@@ -115,7 +122,7 @@ class Worker:
         except WikibenchError as error:
             self._do(self._state.refused(str(error)))
             return
-        self._injector = Injector(load, time.perf_counter, wire_of)
+        self._injector = Injector(load, time.perf_counter, wire_of, self._log)
         self._do(self._state.accepted(time.perf_counter()))
 
     async def _inject(self, begin_s: float) -> None:
@@ -151,7 +158,7 @@ class Worker:
             connections=injector.connections,
             retried=injector.retried,
             starved=self._state.starved,
-            elapsed_s=injector.elapsed_s or injector.now_s(),
+            elapsed_s=injector.used.elapsed_s or injector.now_s(),
             cpu_s=time.process_time() - self._began_cpu_s,
             clock_s=self._state.clock_error_s(now_s),
         )
@@ -186,12 +193,12 @@ class Worker:
                 await self._changed.wait()
 
 
-def work(connection: socket.socket, name: str, token: bytes, check: Check) -> str:
+def work(connection: socket.socket, name: str, token: bytes, check: Check, log: RequestLog | None = None) -> str:
     """Serve one replay over the connected socket; return why it ended, "done" if as it should."""
 
     async def serve() -> str:
         reader, writer = await asyncio.open_connection(sock=connection, limit=READ_BYTES)
-        return await Worker(reader, writer, WorkerState(name, token, os.urandom(NONCE_BYTES)), check).run()
+        return await Worker(reader, writer, WorkerState(name, token, os.urandom(NONCE_BYTES)), check, log).run()
 
     with freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(serve())

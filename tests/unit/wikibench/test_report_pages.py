@@ -63,6 +63,17 @@ def test_a_report_of_version_1_is_read_and_makes_a_page(tmp_path: Path) -> None:
     assert "Distribution of latencies" in render(found)
 
 
+def test_the_page_of_a_crew_says_what_came_late_and_what_was_lost() -> None:
+    found = made_report(8, 20)
+    assert "dealt late" not in render(found)
+    found["generator"] |= {"workers": 3, "workers_lost": 1}
+    found["generator"]["dealt_late"] |= {"count": 12, "max_ms": 34.0}
+    found["requests"]["lost"] = 56
+    page = render(found)
+    assert "3, 1 lost, and with them the end of 56 requests" in page
+    assert "12 requests, max 34 ms: the controller" in page
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": "wikibench-comparison-1"}'])
 def test_a_file_that_is_no_report_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
