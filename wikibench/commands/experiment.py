@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +66,7 @@ def experiment(
       wikibench experiment thesis --systems url --set address=http://127.0.0.1:8080 --set titles_file=names.txt
 
     \b
-    OUT/index.html     all tables, versions, and what else the machine did
+    OUT/index.html     all tables and plots, versions, and what else the machine did
     OUT/results.md     the same in Markdown, and results.json for programs
 
     Each cell's result is a file: the same command goes on where it was stopped, and tries again what failed.
@@ -109,7 +110,14 @@ def _page(found: Experiment, size: str, known: Sequence[System], results: Sequen
 
 def _write_pages(folder: Path, page: Page, results: dict[str, Json]) -> None:
     details = json.dumps(results, indent=1, ensure_ascii=False)
-    (folder / "index.html").write_text(html_of(page, details[:DETAILS_CHARS]), encoding="utf-8")
+    drawings: list[str] = []
+    if find_spec("matplotlib") is not None:
+        from wikibench.experiments.drawings import drawings_of
+
+        drawings = drawings_of(page)
+    else:
+        click.echo("the page has no plots: pip install 'columnar[plots]', and give the same command again", err=True)
+    (folder / "index.html").write_text(html_of(page, details[:DETAILS_CHARS], drawings), encoding="utf-8")
     (folder / "results.md").write_text(markdown_of(page), encoding="utf-8")
     found = {**json_of(page), "cells": results}
     (folder / "results.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -10,6 +10,8 @@
                  row for each element that is not the one beside, with the ratios to that one of the same keys, round by
                  round: their geometric mean, and the t interval of 90 % of its logarithm
     reference    rows of words from somewhere else, first their name; they are printed, never reckoned with
+    plot         {y = "views/s", x = "clients"}: a line for each system over the column x; without x a bar for each row,
+                 references that are numbers too
 
 A cell that failed, or was not valid, is said in a note below its table.  Figures of several repetitions are medians.
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any, Final
@@ -31,11 +33,17 @@ FORMAT: Final = "wikibench-experiment-1"
 NONE: Final = "–"
 NOT_VALID: Final = 3  # the status of a step
 DIGITS: Final = 3
-_KEYS: Final = {"title", "note", "columns", "each", "ratios", "reference", "systems"}
+_KEYS: Final = {"title", "note", "columns", "each", "ratios", "reference", "systems", "plot"}
+_PLOT_KEYS: Final = {"x", "y"}
 # The quantiles of 95 % of Student's t by degrees of freedom from 1 on; beyond the last, the last.
 _T: Final = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
 _STYLE: Final = """
-:root { color-scheme: light dark; }
+:root { color-scheme: light dark; --ink: #22262b; --faint: #a9b0b8;
+  --s1: #1f6fb4; --s2: #c45f00; --s3: #b3261e; --s4: #4f7a28; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e6e8ea; --faint: #6a737c; --s1: #66b2f0; --s2: #f0a04b; --s3: #ff8a80; --s4: #9ccc65; } }
+figure { margin: 0; overflow-x: auto; }
+svg { width: 100%; min-width: 30rem; max-width: 48rem; height: auto; display: block; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; margin: 0.5rem 0 1rem; display: block; overflow-x: auto; }
 th, td { padding: 0.2rem 0.7rem; border-bottom: 1px solid #8886; text-align: right; }
@@ -60,6 +68,26 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    plot: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self) -> dict[str, list[tuple[float, float]]]:
+        """Return the points of the plot's line of each name; rows without both figures have none."""
+        x, y = (self.head.index(self.plot[name]) - 1 for name in ("x", "y"))
+        found: dict[str, list[tuple[float, float]]] = {}
+        for row in self.rows:
+            if not row.is_reference and (at := row.values[x]) is not None and (value := row.values[y]) is not None:
+                found.setdefault(row.name, []).append((at, value))
+        return {name: sorted(points) for name, points in found.items()}
+
+    def bars(self) -> list[tuple[str, float, bool]]:
+        """Return name and figure of each row that has one, and whether it is a reference."""
+        at = self.head.index(self.plot["y"]) - 1
+        found = []
+        for row in self.rows:
+            value = _number(row.cells[at]) if row.is_reference else row.values[at]
+            if value is not None:
+                found.append((row.name, value, row.is_reference))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +105,10 @@ def check_tables(file: str, tables: Sequence[Json], loads: Sequence[str]) -> Non
     for table in tables:
         if unknown := sorted(table.keys() - _KEYS):
             raise ExperimentError(file, f"a table has {', '.join(unknown)}; it may have {', '.join(sorted(_KEYS))}")
+        heads = [one.get("head") for one in table.get("columns", ())]
+        plot = table.get("plot", {})
+        if plot and ("y" not in plot or plot.keys() - _PLOT_KEYS or any(one not in heads for one in plot.values())):
+            raise ExperimentError(file, f"a plot has y, and may have x, each the head of a column; not {plot}")
         for load in loads_of(table):
             if load not in (*loads, FILL):
                 raise ExperimentError(file, f"table {table.get('title')!r} names {load}, which is no load")
@@ -106,7 +138,8 @@ def table_of(table: Json, names: Mapping[str, str], results: Sequence[Json]) -> 
     for found in results:
         if found["load"] in loads_of(table) and found["system"] in table.get("systems", (found["system"],)):
             notes += _note(found)
-    return Table(str(table.get("title", "")), ("", *(str(one["head"]) for one in columns)), tuple(rows), tuple(notes))
+    head = ("", *(str(one["head"]) for one in columns))
+    return Table(str(table.get("title", "")), head, tuple(rows), tuple(notes), table.get("plot", {}))
 
 
 def _rows(table: Json, columns: Sequence[Json], title: str, mine: Mapping[str, list[Json]]) -> Iterator[Row]:
@@ -226,6 +259,13 @@ def _sum_at(found: Json, path: str) -> float | None:
     return float(value) if _is_number(value) else None
 
 
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -305,8 +345,11 @@ def json_of(page: Page) -> Json:
     return {"format": FORMAT, "title": page.title, "facts": dict(page.facts), "tables": tables}
 
 
-def html_of(page: Page, details: str = "") -> str:
-    """Return one page that needs no other file; ``details`` stand at its end as they are."""
+def html_of(page: Page, details: str = "", drawings: Sequence[str] = ()) -> str:
+    """Return one page that needs no other file; ``details`` stand at its end as they are.
+
+    ``drawings`` are SVG, one for each table, empty for a table without one.
+    """
     safe = html.escape
     parts = [
         '<!doctype html><html lang="en"><meta charset="utf-8">',
@@ -316,9 +359,10 @@ def html_of(page: Page, details: str = "") -> str:
         *(f"<li>{safe(name)}: {safe(text)}</li>" for name, text in page.facts),
         "</ul>",
     ]
-    for table in page.tables:
+    for table, drawing in zip(page.tables, drawings or [""] * len(page.tables), strict=True):
+        figure = f"<figure>{drawing}</figure>" if drawing else ""
         head = "".join(f'<th scope="col">{safe(cell)}</th>' for cell in table.head)
-        parts.append(f"<h2>{safe(table.title)}</h2><table><thead><tr>{head}</tr></thead><tbody>")
+        parts.append(f"<h2>{safe(table.title)}</h2>{figure}<table><thead><tr>{head}</tr></thead><tbody>")
         for row in table.rows:
             cells = "".join(f"<td>{safe(cell)}</td>" for cell in (row.name, *row.cells))
             parts.append(f"<tr{' class=reference' if row.is_reference else ''}>{cells}</tr>")

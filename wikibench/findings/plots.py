@@ -53,7 +53,7 @@ def draw(name: str, title: str, summary: Json, points: Points) -> str:
         "rate": lambda axes: _rate(axes, summary),
         "failures": lambda axes: _failures(axes, summary),
     }
-    return _svg(name, title, drawn[name])
+    return svg_of(name, title, drawn[name])
 
 
 def joined(summary: Json) -> Json:
@@ -79,7 +79,8 @@ def _joined(rows: Sequence[Json]) -> Json:
     return found
 
 
-def _svg(name: str, title: str, draw: Draw) -> str:
+def svg_of(name: str, title: str, draw: Draw) -> str:
+    """Return what ``draw`` draws as SVG for a page that has the CSS variables; ``name`` is unique in the page."""
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 10}):
         figure = Figure(figsize=SIZE_IN, layout="constrained")
         axes = figure.add_subplot()
@@ -125,7 +126,7 @@ def _dress(axes: Axes) -> None:
             text.set_color(INK)
 
 
-def _legend(axes: Axes) -> None:
+def add_legend(axes: Axes) -> None:
     """Draw a legend above the plot, in as many columns as fit its width."""
     labels = [len(label) + LEGEND_MARK_CHARS for label in axes.get_legend_handles_labels()[1]]
     figure = axes.get_figure(root=True)
@@ -152,7 +153,7 @@ def _latency(axes: Axes, summary: Json) -> None:
     _time_axis(axes, [value for curve in curves.values() for value in curve])
     each = f"; the slowest of each {summary['interval_s']:g} s" if summary.get("is_joined") else ""
     axes.set_xlabel(f"seconds from the start of the replay{each}")
-    _legend(axes)
+    add_legend(axes)
 
 
 def _distribution(axes: Axes, points: Points) -> None:
@@ -168,7 +169,7 @@ def _distribution(axes: Axes, points: Points) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("share of requests that was no slower")
     _time_axis(axes, [y for curve in points.values() for _, y in curve])
-    _legend(axes)
+    add_legend(axes)
 
 
 def _quantile(inverse: float) -> str:
@@ -190,7 +191,7 @@ def _rate(axes: Axes, summary: Json) -> None:
     axes.set_ylim(bottom=0, top=max([*requested, *got]) * 1.08 or 1.0)
     axes.set_ylabel("requests per second")
     axes.set_xlabel("seconds from the start of the replay")
-    _legend(axes)
+    add_legend(axes)
 
 
 def _failures(axes: Axes, summary: Json) -> None:
@@ -211,7 +212,7 @@ def _failures(axes: Axes, summary: Json) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(f"requests per {width:g} s")
     axes.set_xlabel("seconds from the start of the replay")
-    _legend(axes)
+    add_legend(axes)
 
 
 def _time_axis(axes: Axes, values: Sequence[float]) -> None:

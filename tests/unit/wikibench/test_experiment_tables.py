@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from wikibench.experiments.drawings import drawings_of
 from wikibench.experiments.plan import ExperimentError, Json
 from wikibench.experiments.tables import (
     Page,
@@ -101,6 +102,28 @@ def test_the_page_is_whole_in_every_form() -> None:
     assert "&lt;details&gt;" in page_html
     assert "<script" not in page_html
     assert found["tables"][0]["rows"][0]["values"][0] == 150.0
+
+
+def test_plots_have_the_figures_of_their_tables() -> None:
+    found = [cell("C", "x", {"rows": [{"n": 64, "r": 9.0}, {"n": 1, "r": 2.5}, {"n": 4}]})]
+    columns = [{"head": "clients", "value": "n"}, {"head": "rate", "value": "r"}]
+    lines = {"title": "L", "each": "C.figures.rows", "columns": columns, "plot": {"x": "clients", "y": "rate"}}
+    bars = {**TABLE, "plot": {"y": "rate"}}
+    check_tables("e.toml", [lines, bars], ["A", "B", "C"])
+    page = Page("T", "", (), (table_of(lines, NAMES, found), table_of(bars, NAMES, RESULTS), table_of(TABLE, {}, [])))
+    assert page.tables[0].lines() == {"System X": [(1.0, 2.5), (64.0, 9.0)]}
+    assert page.tables[1].bars() == [("System X", 150.0, False), ("System Y", 1234.5, False), ("thesis", 75.0, True)]
+    drawings = drawings_of(page)
+    assert [bool(one) for one in drawings] == [True, True, False]
+    assert all(name in drawings[1] for name in ("System Y", "thesis", "1,234"))
+    assert html_of(page, "", drawings).count("<figure><svg") == 2
+    assert drawings_of(Page("T", "", (), (table_of(lines, NAMES, []),))) == [""]
+
+
+@pytest.mark.parametrize("plot", [{"x": "clients"}, {"y": "nowhere"}, {"y": "rate", "z": "rate"}])
+def test_a_plot_of_no_column_is_refused(plot: Json) -> None:
+    with pytest.raises(ExperimentError, match="a plot has y, and may have x"):
+        check_tables("e.toml", [{**TABLE, "plot": plot}], ["A", "B"])
 
 
 def test_ratios_have_the_interval_of_their_rounds() -> None:
