@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from gauge.histogram import Histogram
 from tests.support.fake_wiki import FakeWiki
 from wikibench.cli import main
+from wikibench.commands.search import CURVE
 from wikibench.latency import Recorder
 from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Pace, plan, planned_seconds, shape_of
@@ -254,7 +255,8 @@ def test_search_finds_the_largest_rate_that_keeps_the_requirement(wiki: FakeWiki
     names = [f"Page{n}" if n < 50 else f"Error{n}" for n in range(200)]
     trace.write_text("".join(f"{n} {n / 100:.3f} http://w/{name} -\n" for n, name in enumerate(names)))
     words = ("search", trace, "--target", wiki.url, "--require", "errors<0.1%", "--duration", "0.2s", "--even")
-    result = command(*words, "--arrivals", "trace", "--from", 200, "--precision", "20%", "--report", out)
+    words = (*words, "--arrivals", "trace", "--from", 200, "--precision", "20%", "--report", out)
+    result = command(*words, "--curve", "--json", tmp_path / "answer.json")
     assert result.exit_code == 0, result.output
     verdicts = re.findall(r"try \d+: (\d+)/s for 0.2 s (kept|missed)", result.output)
     assert verdicts[:3] == [("200", "kept"), ("400", "missed"), ("400", "missed")]
@@ -265,6 +267,24 @@ def test_search_finds_the_largest_rate_that_keeps_the_requirement(wiki: FakeWiki
     assert 240 <= float(rate) <= 260
     assert float(low) < 251 < float(high)
     assert json.loads((out / "report.json").read_text())["requirements"][0]["met"]
+    curve = json.loads((tmp_path / "answer.json").read_text())["curve"]
+    assert [row["share_of_answer"] for row in curve] == list(CURVE)
+    asked = [row["asked/s"] / float(rate) for row in curve]
+    assert asked == pytest.approx(CURVE, rel=0.25), "of some requests in 0.2 s"
+    assert [bool(row["failed"]) for row in curve] == [False, False, False, False, False, True]
+    page = (out / "search.html").read_text("utf-8")
+    assert page.count("<figure><svg") == 2
+    assert all(
+        words in page
+        for words in (
+            f"keep: {rate} per second",
+            "Largest rate that half",
+            "1: kept",
+            "2: missed",
+            "110% of the answer",
+        )
+    )
+    assert page.count("<tr>") == 2 + len(verdicts) + len(CURVE)
 
 
 def test_search_says_when_no_rate_keeps_the_requirement(wiki: FakeWiki, tmp_path: Path) -> None:

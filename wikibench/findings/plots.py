@@ -150,7 +150,7 @@ def _latency(axes: Axes, summary: Json) -> None:
     for row in summary["requirements"]:
         if row["unit"] == "ms" and row["requirement"].startswith("p"):
             axes.axhline(row["limit"], color=INK, linewidth=1, linestyle=(0, (4, 3)), label=row["requirement"])
-    _time_axis(axes, [value for curve in curves.values() for value in curve])
+    time_axis(axes, [value for curve in curves.values() for value in curve])
     each = f"; the slowest of each {summary['interval_s']:g} s" if summary.get("is_joined") else ""
     axes.set_xlabel(f"seconds from the start of the replay{each}")
     add_legend(axes)
@@ -168,7 +168,7 @@ def _distribution(axes: Axes, points: Points) -> None:
     axes.set_xticks(shown, [_quantile(tick) for tick in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("share of requests that was no slower")
-    _time_axis(axes, [y for curve in points.values() for _, y in curve])
+    time_axis(axes, [y for curve in points.values() for _, y in curve])
     add_legend(axes)
 
 
@@ -215,7 +215,8 @@ def _failures(axes: Axes, summary: Json) -> None:
     add_legend(axes)
 
 
-def _time_axis(axes: Axes, values: Sequence[float]) -> None:
+def time_axis(axes: Axes, values: Sequence[float]) -> None:
+    """Dress the axis of ``values`` in milliseconds; a wide range is drawn on a logarithmic axis."""
     positive = [value for value in values if value > 0]
     if positive and max(positive) / min(positive) > LOG_FROM:
         axes.set_yscale("log")
