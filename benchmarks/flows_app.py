@@ -7,7 +7,7 @@ whose connection broke, or that was refused, is sent again until it is acknowled
     Load in, then "begun" and "all answered" out; probes and samples continue until "end" comes in; then Sent out.
 
 ``Prober`` reads some tweets after their acknowledgement.  It notes whether the author's own timeline has the tweet at
-once, and when the last follower's timeline has it.
+once, and when the last follower's timeline has it.  The celebrity's tweets are all probed, poison is not.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ import time
 from array import array
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from random import Random
 from typing import Final
 
 from benchmarks.flows_crew import Crew, Line, Poller
-from benchmarks.flows_plan import Load, Sent, Tweets, graph_of, tweet_id, tweet_text, user_key
+from benchmarks.flows_plan import Load, Marked, Probes, Sent, Tweets, graph_of, last_fan, tweet_id, user_key
 from benchmarks.flows_queue import QueueLink, push
 from benchmarks.flows_steps import (
     Steps,
@@ -55,6 +56,8 @@ SAMPLE_NS: Final = 50_000_000
 PROBE_NS: Final = 20_000_000  # between the beginnings of two probes, at least
 PROBED_FOLLOWERS: Final = 1_000  # authors with more are not probed: to list their followers would block the loop
 PROBE_RETRY_NS: Final = 1_000_000  # least time between two reads of a probe; a tenth of its wait if that is longer
+PROBE_RETRY_MAX_NS: Final = 50_000_000
+LAST_PROBES_NS: Final = 300_000_000  # after the end of a load, for probes whose next read is not due yet
 BEGUN: Final = "begun"
 ALL_ANSWERED: Final = "all answered"
 END: Final = "end"
@@ -89,7 +92,7 @@ class Application:
         self._tweets = Tweets(graph_of(load.profile), load.seed)
         self._crew = Crew(poller, load.endpoint, STEPS[load.variant], self._part_done)
         self._link = QueueLink(poller, load.queue) if load.queue else None
-        self._prober = Prober(poller, load.endpoint)
+        self._prober = Prober(poller, load.endpoint, user_key(self._tweets.graph.celebrity))
         self._job_of: dict[Line, int] = {}
         self._missing_parts: dict[Line, int] = {}  # of the tweet under way: the store's answer, the queue's
         self._acknowledged = array("q")
@@ -104,7 +107,10 @@ class Application:
         lines = self._crew.join(load.connections)
         self._prober.join()
         is_open = load.phases[0].rate is not None
-        offsets = arrivals_of(load) if is_open else array("q")
+        offsets, marked = load.arrivals(arrivals_of(load)) if is_open else (array("q"), Marked())
+        self._tweets = replace(self._tweets, marked=marked)
+        if marked.celebrity:
+            last_fan(load.profile)  # found now, as it takes long
         start = clock() + AHEAD_NS + len(offsets) * AHEAD_EACH_NS * is_open
         due = array("q", (start + offset for offset in offsets)) if is_open else array("q", [start]) * MOST_TWEETS
         self._arrivals, cpu = Arrivals(due, lines, start), time.process_time()
@@ -129,15 +135,13 @@ class Application:
             self._acknowledged,
             end,
             self._samples,
-            self._prober.propagated,
-            self._prober.waiting,
-            self._prober.session_reads,
-            self._prober.session_misses,
+            self._prober.outcome(),
             self._crew.refusals,
             sum(link.breaks for link in links),
             Counter(late // 1_000 for late in self._arrivals.late_ns) if is_open else Counter(),
             sum(link.sent_bytes + link.received_bytes for link in links),
             cpu_s,
+            marked,
         )
 
     def close(self) -> None:
@@ -162,6 +166,9 @@ class Application:
             now = time.perf_counter_ns()
             self._run_iteration(now, now + SAMPLE_NS)
         self._poller.forget(self._pipe.fileno())
+        until = time.perf_counter_ns() + LAST_PROBES_NS
+        while self._prober.waiting and (now := time.perf_counter_ns()) < until:
+            self._run_iteration(now, until)
 
     def _receive_stop(self, _event: int) -> None:
         self._is_stop_requested = self._pipe.recv() == END
@@ -192,7 +199,7 @@ class Application:
 
     def _tweet(self, job: int) -> Tweet:
         number = self._load.first + job
-        return Tweet(user_key(self._tweets.author(number)), tweet_id(number), tweet_text(number))
+        return Tweet(user_key(self._tweets.author(number)), tweet_id(number), self._tweets.text(number))
 
     def _pushed(self, line: Line, _entry: object) -> None:
         self._part_done(line)
@@ -208,9 +215,13 @@ class Application:
             self._begin(line, now)
 
     def _offer_probe(self, job: int, now: int) -> None:
-        if not self._prober.has_time(now):
+        number = self._load.first + job
+        if number in self._tweets.marked.celebrity:
+            self._prober.begin(self._tweet(job), last_fan(self._load.profile), now)
             return
-        author = self._tweets.author(self._load.first + job)
+        if number in self._tweets.marked.poison or not self._prober.has_time(now):
+            return
+        author = self._tweets.author(number)
         if 0 < self._tweets.graph.degree(author) <= PROBED_FOLLOWERS:
             last = max(map(user_key, self._tweets.graph.followers(author)))
             self._prober.begin(self._tweet(job), last, now)
@@ -236,15 +247,21 @@ def length_of(path: str) -> int:
 class Prober:
     """A reader of acknowledged tweets, with a connection of its own."""
 
-    def __init__(self, poller: Poller, endpoint: Endpoint) -> None:
+    def __init__(self, poller: Poller, endpoint: Endpoint, celebrity: bytes) -> None:
+        """Take the celebrity's row key."""
+        self._celebrity = celebrity
         self._crew = Crew(poller, endpoint, self._probe_steps, self._on_probe_done)
         self._line: Line | None = None
         self._pending: list[tuple[int, int, Tweet, bytes]] = []  # (when, acknowledged, tweet, follower), a heap
         self._in_flight: tuple[int, int, Tweet, bytes] | None = None
         self._is_there = False
         self._next_ns = 0
-        self.propagated: list[tuple[int, int]] = []
-        self.session_reads = self.session_misses = 0
+        self._propagated: list[tuple[int, int]] = []
+        self._completed: dict[int, int] = {}
+        self._session_reads = self._session_misses = 0
+
+    def outcome(self) -> Probes:
+        return Probes(self._propagated, self._completed, self.waiting, self._session_reads, self._session_misses)
 
     def join(self) -> None:
         (self._line,) = self._crew.join(1)
@@ -285,10 +302,13 @@ class Prober:
         (when, acknowledged, tweet, follower), now = self._in_flight, time.perf_counter_ns()
         self._in_flight = None
         if when == 0:
-            self.session_reads += 1
-            self.session_misses += not self._is_there
+            self._session_reads += 1
+            self._session_misses += not self._is_there
         elif self._is_there:
-            self.propagated.append((acknowledged, now - acknowledged))
+            if tweet.author == self._celebrity:
+                self._completed[int(tweet.id)] = now
+            else:
+                self._propagated.append((acknowledged, now - acknowledged))
             return
-        again = now if when == 0 else now + max(PROBE_RETRY_NS, (now - acknowledged) // 10)
-        heapq.heappush(self._pending, (again, acknowledged, tweet, follower))
+        pause = min(PROBE_RETRY_MAX_NS, max(PROBE_RETRY_NS, (now - acknowledged) // 10))
+        heapq.heappush(self._pending, (now if when == 0 else now + pause, acknowledged, tweet, follower))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from benchmarks import flows_queue
-from benchmarks.flows_figures import FlowRuns, figures_of, saturation_of
+from benchmarks.flows_figures import BESIDE, FlowRuns, figures_of, saturation_of
 from benchmarks.flows_plan import PROFILES, QUICK
 from benchmarks.flows_report import as_json, remarks_of, table_of, table_of_verdicts
 from benchmarks.flows_runs import WORKLOADS, Experiment, FlowsPlan, application
@@ -32,6 +32,7 @@ from columnar.runtime import compiled
 from gauge.machine import machine, now
 
 QUICK_SECONDS: Final = 0.3
+QUICK_ATTEMPTS: Final = 3
 
 
 def _some_of(known: tuple[str, ...]) -> Any:
@@ -62,7 +63,8 @@ def _shares(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[f
 )  # fmt: skip
 @click.option(
     "--workload", "workloads", default="W1,W2", show_default=True, callback=_some_of(WORKLOADS),
-    help="W1 saturating, W2 open loop at shares of the saturation, W3 burst, W4 faults.",
+    help="W1 saturating, W2 open loop at shares of the saturation, W3 burst, W4 faults; beside W2 at its first share:"
+    " W5 a celebrity, W6 poison, W7 splits and merges.",
 )  # fmt: skip
 @click.option(
     "--profile", default="ci", show_default=True, type=click.Choice([*PROFILES]), help="How many follow whom."
@@ -76,6 +78,10 @@ def _shares(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[f
 @click.option("--shares", default="0.5,0.8", show_default=True, callback=_shares, help="Of the saturation, for W2.")
 @click.option("--saturation", type=click.FloatRange(1.0), metavar="N", help="Tweets per second; else W1 measures it.")
 @click.option("--kills", default=0, metavar="N", type=click.IntRange(0), help="W4: everything killed at once N times.")
+@click.option(
+    "--attempts", default=8, show_default=True, type=click.IntRange(1),
+    help="W6: after which a tweet that raises is given up, with pauses of 0.1, 0.2, 0.4 ... s between them.",
+)  # fmt: skip
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of authors, arrivals and kills.")
 @click.option(
     "--folder", default=tempfile.gettempdir(), show_default=True,
@@ -91,14 +97,22 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
     (Redis, synced with each command), in integrated a trigger.  Each variant has a store of its own, which the
     command starts and ends.  An oracle looks for each acknowledged tweet in each follower's timeline at the end.
 
+    W5: one author with 100,000 followers more (20,000 in profile ci, 2,000 in quick) tweets every 10 s.  W6: one tweet
+    of 1,000 (in short runs more, so that there are 4) makes whoever spreads it raise until it is given up.  W7: the
+    timeline, which the trigger follows and writes, is split and merged, a change a second, 6 at least in a run.
+
     \b
       python -m benchmarks flows
       python -m benchmarks flows --variant sync,integrated --workload W1,W2,W3,W4 --profile heavy --seconds 60
       python -m benchmarks flows --variant integrated --workload W4 --kills 50 --saturation 1000
+      python -m benchmarks flows --variant external,integrated --workload W5,W6,W7 --saturation 1000
     """
     plan = FlowsPlan(profile=PROFILES[profile], **chosen)
     if quick:
         plan = replace(plan, profile=QUICK, seconds=QUICK_SECONDS, rounds=1, connections=8, shares=plan.shares[-1:])
+        plan = replace(plan, attempts=min(plan.attempts, QUICK_ATTEMPTS))
+    if "W5" not in plan.workloads:
+        plan = replace(plan, profile=replace(plan.profile, fans=0))
     console = console_of_output()
     console.print(f"{now()}, {machine()}, {compiled.state}; {_load_average()}", highlight=False)
     found: list[FlowRuns] = []
@@ -110,13 +124,13 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
             saturation = _run(experiment, plan, found)
             bar.began("oracle", 0)
             verdicts = {variant: experiment.verdict(variant) for variant in sites}
-            dead = {variant: site.given_up() for variant, site in sites.items()}
     except EndpointFailed as failure:
         give_up(failure)
     session = _session_reads(found, plan.variants)
     for workload in plan.workloads:
-        console.print(table_of(workload, [one for one in found if one.workload == workload]))
-    console.print(table_of_verdicts(verdicts, dead, session))
+        runs, plain = ([one for one in found if one.workload == name] for name in (workload, "W2"))
+        console.print(table_of(workload, runs, plain))
+    console.print(table_of_verdicts(verdicts, session))
     for remark in remarks_of(found, verdicts):
         console.print(remark, highlight=False)
     figures: dict[str, Any] = {
@@ -125,10 +139,10 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
         "hot_modules": compiled.state,
         "plan": asdict(plan),
     }
-    figures |= {"saturation": saturation, "loads": as_json(found), "dead_letters": dead, "session_reads": session}
+    figures |= {"saturation": saturation, "loads": as_json(found), "session_reads": session}
     write_json(json_path, figures | {"oracle": {variant: asdict(verdict) for variant, verdict in verdicts.items()}})
     misses = sum(missed for _, missed in session.values())
-    if misses or any(dead.values()) or not all(verdict.is_good for verdict in verdicts.values()):
+    if misses or not all(verdict.is_good for verdict in verdicts.values()):
         raise SystemExit(CANNOT_MEASURE)
 
 
@@ -140,7 +154,7 @@ def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[s
     for variant in plan.variants:
         bar.began(f"{variant}: start, and who follows whom", 0)
         data = stack.enter_context(tempfile.TemporaryDirectory(prefix="columnar-flows-", dir=folder))
-        sites[variant] = Site(variant, plan.profile, Path(data))
+        sites[variant] = Site(variant, plan.profile, Path(data), plan.attempts)
         stack.callback(sites[variant].stop)
         sites[variant].start()
         sites[variant].fill()
@@ -148,7 +162,7 @@ def _started(stack: ExitStack, plan: FlowsPlan, folder: str, bar: Bar) -> dict[s
 
 
 def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> float | None:
-    """Run all workloads into ``found``; return the saturation on which the rates of W2 to W4 are based.
+    """Run all workloads into ``found``; return the saturation on which the rates of W2 to W7 are based.
 
     Raises EndpointFailed.
     """
@@ -157,12 +171,15 @@ def _run(experiment: Experiment, plan: FlowsPlan, found: list[FlowRuns]) -> floa
         saturating = experiment.saturating()
         found += saturating if "W1" in plan.workloads else []
         saturation = saturation or saturation_of(saturating)
-    if "W2" in plan.workloads:
-        found += experiment.at_shares(saturation)
+    beside = [workload for workload in BESIDE if workload in plan.workloads]
+    if shares := plan.shares if "W2" in plan.workloads else plan.shares[: len(beside)][:1]:
+        found += experiment.at_shares(saturation, shares)
     if "W3" in plan.workloads:
         found += experiment.bursting(saturation)
     if "W4" in plan.workloads:
         found += experiment.faults(saturation)
+    for workload in beside:
+        found += experiment.beside_load(workload, saturation)
     return saturation
 
 

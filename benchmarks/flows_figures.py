@@ -1,7 +1,8 @@
 """(pure) Figures of one run of the ETH experiment, computed from the application's notes.
 
     response      the time to the acknowledgement, in open loop from when the tweet was due, in closed loop from when it
-                  was begun; a tweet that was never acknowledged counts with the time it had waited
+                  was begun; a tweet that was never acknowledged counts with the time it had waited; the celebrity's
+                  tweets do not count
     propagation   from the acknowledgement to the last follower's timeline, of the tweets that were probed
     rate          acknowledged tweets over the time until all of them were spread; where the application writes
                   everything, the tweets acknowledged within the load, over the load's time: the last tweet may be of a
@@ -13,17 +14,19 @@ Knows nothing of processes.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import ceil, sqrt
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.flows_plan import Phase, Sent
 
 SHARES: Final = (50.0, 90.0, 95.0, 99.0, 99.9)
 REFERENCE: Final = "sync"
+BESIDE: Final = ("W5", "W6", "W7")  # workloads whose figures stand beside those of W2 at the same rate
 BACKLOG_S: Final = 0.1  # a burst counts as drained when at most this time's arrivals are under way
 
 
@@ -41,6 +44,10 @@ class FlowRun:
     cpu_s: dict[str, float] = field(default_factory=dict)  # of each part; empty if processes were replaced
     resident_mb: dict[str, float] = field(default_factory=dict)
     kills_ns: tuple[int, ...] = ()
+    given_up: int = 0  # tweets
+    executed_in_vain: int = 0  # executions of poison tweets
+    changes: tuple[tuple[str, float], ...] = ()  # of regions: "split" or "merge", and its milliseconds
+    failures: dict[str, int] = field(default_factory=dict)  # changes that failed, by the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def figures_of(flow_run: FlowRun) -> Figures:
         len(sent.acknowledged_ns) - within,
         rate_of(flow_run, tweets if flow_run.executions else within),
         spread_of(responses_ms(sent)),
-        spread_of(lag / 1e6 for _, lag in sent.propagated),
+        spread_of(lag / 1e6 for _, lag in sent.probes.propagated),
         max(0.0, (flow_run.drained_ns - last) / 1e9) if flow_run.executions else 0.0,
         flow_run.is_drained,
         {part: cpu_s * each * 1e6 for part, cpu_s in cpu.items()},
@@ -102,11 +109,42 @@ def figures_of(flow_run: FlowRun) -> Figures:
         dict(sent.refusals),
         sent.breaks,
         gap_ms(sent),
-        sent.session_reads,
-        sent.session_misses,
-        sent.not_arrived,
+        sent.probes.session_reads,
+        sent.probes.session_misses,
+        sent.probes.not_arrived,
         at_share(late, 99.0) / 1e3 if late else 0.0,
     )
+
+
+def extras_of(workload: str, flow_run: FlowRun) -> dict[str, Any]:
+    """Return the figures that only this workload has, by what they are of."""
+    sent = flow_run.sent
+    if workload == "W5":
+        return {"celebrity": {"tweets": len(sent.marked.celebrity), "completion_ms": spread_of(completions_ms(sent))}}
+    if workload == "W6":
+        poison = sum(1 for number in sent.marked.poison if acknowledged_at(sent, number))
+        each = flow_run.executed_in_vain / poison if poison else 0.0
+        return {"poison": {"tweets": poison, "given_up": flow_run.given_up, "executions": each}}
+    if workload == "W7":
+        kinds = Counter(kind for kind, _ in flow_run.changes)
+        times = spread_of(ms for _, ms in flow_run.changes)
+        failed = sum(flow_run.failures.values())
+        return {"changes": {"splits": kinds["split"], "merges": kinds["merge"], "failed": failed, "ms": times}}
+    return {}
+
+
+def completions_ms(sent: Sent) -> list[float]:
+    """Return the time from when each of the celebrity's tweets was due until all timelines had it.
+
+    A tweet that was not everywhere when the load ended is left out.
+    """
+    return [(done - sent.due_ns[number - sent.first]) / 1e6 for number, done in sorted(sent.probes.completed.items())]
+
+
+def acknowledged_at(sent: Sent, number: int) -> int:
+    """Return when the tweet was acknowledged; 0 if it never was, or was never begun."""
+    at = number - sent.first
+    return sent.acknowledged_ns[at] if at < len(sent.acknowledged_ns) else 0
 
 
 def late_answers(flow_run: FlowRun) -> int:
@@ -125,7 +163,8 @@ def responses_ms(sent: Sent, begin_ns: int = 0, end_ns: int | None = None) -> li
     """Return the responses of the tweets that were due from ``begin_ns`` on and before ``end_ns``."""
     return [
         ((acknowledged or sent.end_ns) - due) / 1e6
-        for due, acknowledged in zip(sent.due_ns, sent.acknowledged_ns, strict=True)
+        for number, (due, acknowledged) in enumerate(zip(sent.due_ns, sent.acknowledged_ns, strict=True), sent.first)
+        if number not in sent.marked.celebrity
         if due >= begin_ns and (end_ns is None or due < end_ns)
     ]
 

@@ -1,6 +1,7 @@
 """The queue of the variant ``external``: Redis with a stream and a group, which syncs each command to the disk.
 
 XADD, XREADGROUP, XACK and XAUTOCLAIM stand for push, open, close and the second offer of Kestrel, the paper's queue.
+Tweets that the worker gave up lie in a stream of their own.
 ``QueueLink`` pipelines the commands of many tweets over one connection.
 """
 
@@ -12,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ from benchmarks.resp import RedisError, Replies, command
 from columnar.bench.address import EndpointFailed
 
 STREAM: Final = "tweets"
+DEAD: Final = "dead"  # stream of the tweets that were given up
+TAKEN: Final = 1_000  # entries of DEAD that are read at once
 GROUP: Final = "spreading"
 START_S: Final = 30.0
 _POLL_S: Final = 0.01
@@ -99,6 +102,15 @@ def undone(path: Path) -> int:
     return int(run_redis_command(path, "XLEN", STREAM))
 
 
+def take_dead(path: Path) -> Counter[bytes]:
+    """Remove the tweets that were given up, and return their number by author.  Raises OSError or RedisError."""
+    found: Counter[bytes] = Counter()
+    while entries := run_redis_command(path, "XRANGE", DEAD, "-", "+", "COUNT", TAKEN):
+        found.update(pushed(fields).author for _, fields in entries)
+        run_redis_command(path, "XDEL", DEAD, *(entry for entry, _ in entries))
+    return found
+
+
 def run_redis_command(path: Path, *words: bytes | str | int) -> Any:
     """Carry out a command over a connection of its own.  Raises OSError or RedisError."""
     with socket.socket(socket.AF_UNIX) as sock:
@@ -116,6 +128,11 @@ def run_redis_command(path: Path, *words: bytes | str | int) -> Any:
 
 def push(tweet: Tweet) -> bytes:
     return command("XADD", STREAM, "*", "a", tweet.author, "i", tweet.id, "t", tweet.text)
+
+
+def push_dead(fields: list[bytes]) -> bytes:
+    """Return the command that notes a given up tweet with all its fields."""
+    return command("XADD", DEAD, "*", *fields)
 
 
 def pushed(fields: list[bytes]) -> Tweet:

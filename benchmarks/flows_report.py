@@ -5,7 +5,7 @@ A figure of several rounds is their median.  Latencies are in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from statistics import median
 from typing import Any, Final
@@ -14,19 +14,24 @@ from rich.table import Table
 
 from benchmarks.flows_figures import (
     BACKLOG_S,
+    BESIDE,
     REFERENCE,
     Figures,
     FlowRuns,
+    completions_ms,
     drained_after_s,
+    extras_of,
     figures_of,
     pauses_ms,
     phases_ms,
+    spread_of,
 )
 from benchmarks.flows_oracle import Verdict
 from benchmarks.flows_plan import drain_bound_s
 
 PARTS: Final = ("app", "store", "worker", "queue")
 LEAST_BACKLOG: Final = 32  # tweets: fewer that are open at the end are no sign of a rate that was not kept
+RATED: Final = ("W2", *BESIDE)
 BUSY_LATE_MS: Final = 5.0  # over it the application itself was late
 
 
@@ -34,8 +39,10 @@ def median_of(found: Sequence[Figures], figure: Callable[[Figures], float]) -> f
     return median(map(figure, found))
 
 
-def table_of(workload: str, found: Sequence[FlowRuns]) -> Table:
-    """Return the table of a workload, with all variants."""
+def table_of(workload: str, found: Sequence[FlowRuns], plain: Sequence[FlowRuns] = ()) -> Table:
+    """Return the table of a workload, with all variants; ``plain`` has the runs of W2, beside which some stand."""
+    if workload in BESIDE:
+        return _beside(workload, found, plain)
     return {"W1": _saturating, "W2": _saturating, "W3": _burst, "W4": _faults}[workload](found)
 
 
@@ -65,9 +72,9 @@ def _saturating(found: Sequence[FlowRuns]) -> Table:
             one.variant,
             f"{rate:,.0f}",
             f"{rate / full:.2f}" if full else "",
-            _times([each.response_ms for each in figures], "p50", "p99", "p99.9", "max"),
-            _times([each.response_ms for each in figures], "stddev"),
-            _times([each.propagation_ms for each in figures], "p50", "p99", "max"),
+            times_of([each.response_ms for each in figures], "p50", "p99", "p99.9", "max"),
+            times_of([each.response_ms for each in figures], "stddev"),
+            times_of([each.propagation_ms for each in figures], "p50", "p99", "max"),
             f"{median_of(figures, lambda each: each.drain_s):.2f}",
             " + ".join(_cpu(figures, part) for part in PARTS),
             f"{median_of(figures, lambda each: each.app_bytes):,.0f}",
@@ -89,11 +96,11 @@ def _burst(found: Sequence[FlowRuns]) -> Table:
         table.add_row(
             " / ".join(f"{phase.rate:,.0f}" for phase in flow_run.phases) + " /s",
             one.variant,
-            *(_times([each], "p50", "p99", "max") for each in phases_ms(flow_run)),
+            *(times_of([each], "p50", "p99", "max") for each in phases_ms(flow_run)),
             str(sum(figures.refusals.values())),
             str(figures.unanswered),
             "not" if after_s is None else f"{after_s:.1f}",
-            _times([figures.propagation_ms], "max"),
+            times_of([figures.propagation_ms], "max"),
         )
     return table
 
@@ -123,17 +130,78 @@ def _faults(found: Sequence[FlowRuns]) -> Table:
     return table
 
 
-def table_of_verdicts(verdicts: dict[str, Verdict], dead: dict[str, int], session: dict[str, tuple[int, int]]) -> Table:
-    """Return the table of verdicts with dead letters and, as ``session``, own timelines read and missed at once."""
+def _beside(workload: str, found: Sequence[FlowRuns], plain: Sequence[FlowRuns]) -> Table:
+    """Return a table with a line for the load alone and one for the load with what happens beside it."""
+    title, *heads = _BESIDE_HEADS[workload]
+    table = _table(
+        f"{workload}, {title}", "load", "variant", "beside it", "response ms\np50 / p99 / max",
+        "propagation ms\np50 / p99 / max", "drain s", *heads,
+    )  # fmt: skip
+    without = {(one.variant, one.title): one for one in plain}
+    for one in found:
+        for runs in (without.get((one.variant, one.title)), one):
+            if runs is None:
+                continue
+            figures = [figures_of(flow_run) for flow_run in runs.runs]
+            table.add_row(
+                runs.title,
+                runs.variant,
+                workload if runs is one else "nothing (W2)",
+                times_of([each.response_ms for each in figures], "p50", "p99", "max"),
+                times_of([each.propagation_ms for each in figures], "p50", "p99", "max"),
+                f"{median_of(figures, lambda each: each.drain_s):.2f}",
+                *(_extra_cells(one) if runs is one else [""] * len(heads)),
+            )
+    return table
+
+
+_BESIDE_HEADS: Final = {
+    "W5": (
+        "a celebrity tweets; times are the others'", "celebrity's\ntweets", "not in all\nin time",
+        "in all timelines\nafter ms, p50 / max",
+    ),
+    "W6": (
+        "poison; times are the others'. In the sync variants nobody but the application spreads: they have no W6",
+        "poison", "given up", "executions\nof each",
+    ),
+    "W7": ("splits and merges of the timeline", "splits", "merges", "failed", "ms of each\np50 / max"),
+}  # fmt: skip
+
+
+def _extra_cells(one: FlowRuns) -> list[str]:
+    (found,) = zip(*(extras_of(one.workload, flow_run).values() for flow_run in one.runs), strict=True)
+    if one.workload == "W5":
+        tweets, completed = (
+            sum(each["tweets"] for each in found),
+            _all_ms(completions_ms(each.sent) for each in one.runs),
+        )
+        return [str(tweets), str(tweets - len(completed)), times_of([spread_of(completed)], "p50", "max")]
+    if one.workload == "W6":
+        counts = [str(sum(each[name] for each in found)) for name in ("tweets", "given_up")]
+        return [*counts, f"{median(each['executions'] for each in found):.2f}"]
+    counts = [str(sum(each[name] for each in found)) for name in ("splits", "merges", "failed")]
+    times = _all_ms([ms for _, ms in each.changes] for each in one.runs)
+    return [*counts, times_of([spread_of(times)], "p50", "max")]
+
+
+def _all_ms(found: Iterable[Iterable[float]]) -> list[float]:
+    return [ms for each in found for ms in each]
+
+
+def table_of_verdicts(verdicts: dict[str, Verdict], session: dict[str, tuple[int, int]]) -> Table:
+    """Return the table of verdicts with, as ``session``, own timelines read and missed at once."""
     table = _table(
         "Oracle, when all is drained", "variant", "good", "tweets\nacknowledged", "copies of them\nat followers",
-        "missing\ncells", "strange\ncells", "torn tweets,\nunacknowledged", "dead\nletters", "own timeline\nreads",
-        "misses",
+        "missing\ncells", "strange\ncells", "torn tweets,\nunacknowledged", "poison", "given\nup", "lost", "spoiled",
+        "own timeline\nreads", "misses",
     )  # fmt: skip
     for variant, found in verdicts.items():
         reads, misses = session[variant]
-        is_good = found.is_good and not dead[variant] and not misses
-        counts = (found.tweets, found.copies, found.missing, found.strange, found.torn, dead[variant], reads, misses)
+        is_good = found.is_good and not misses
+        counts = (
+            found.tweets, found.copies, found.missing, found.strange, found.torn, found.poison, found.given_up,
+            found.lost, found.spoiled, reads, misses,
+        )  # fmt: skip
         table.add_row(variant, "yes" if is_good else "NO", *(f"{count:,}" for count in counts))
     return table
 
@@ -146,7 +214,7 @@ def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[
         figures = [figures_of(flow_run) for flow_run in one.runs]
         rate = one.runs[0].phases[0].rate or 0.0
         backlog = median_of(figures, lambda each: each.backlog)
-        if one.workload == "W2" and backlog > max(BACKLOG_S * rate, LEAST_BACKLOG):
+        if one.workload in RATED and backlog > max(BACKLOG_S * rate, LEAST_BACKLOG):
             remarks.append(f"{where}: the rate was not kept, {backlog:.0f} tweets were open at the end.")
         if any(not each.is_drained for each in figures):
             remarks.append(f"{where}: not everything was spread in time.")
@@ -155,6 +223,11 @@ def remarks_of(found: Sequence[FlowRuns], verdicts: dict[str, Verdict]) -> list[
             remarks.append(f"{where}: the application itself sent 1 in 100 tweets {late:.1f} ms late or later.")
         remarks += [
             f"{where}: refused {count} times: {words}" for each in figures for words, count in each.refusals.items()
+        ]
+        remarks += [
+            f"{where}: a change of regions failed {count} times: {words}"
+            for flow_run in one.runs
+            for words, count in flow_run.failures.items()
         ]
     remarks += [f"{variant}: {example}" for variant, verdict in verdicts.items() for example in verdict.examples]
     return remarks
@@ -168,7 +241,7 @@ def as_json(found: Sequence[FlowRuns]) -> list[dict[str, Any]]:
             "load": one.title,
             "variant": one.variant,
             "phases": [asdict(phase) for phase in one.runs[0].phases],
-            "rounds": [asdict(figures_of(flow_run)) for flow_run in one.runs],
+            "rounds": [asdict(figures_of(flow_run)) | extras_of(one.workload, flow_run) for flow_run in one.runs],
             **({"responses_of_phases_ms": phases_ms(one.runs[0])} if len(one.runs[0].phases) > 1 else {}),
             **({"drained_after_s": drained_after_s(one.runs[0])} if one.workload == "W3" else {}),
             **({"pauses_ms": [pauses_ms(flow_run) for flow_run in one.runs]} if one.workload == "W4" else {}),
@@ -177,7 +250,8 @@ def as_json(found: Sequence[FlowRuns]) -> list[dict[str, Any]]:
     ]
 
 
-def _times(found: Sequence[dict[str, float]], *names: str) -> str:
+def times_of(found: Sequence[dict[str, float]], *names: str) -> str:
+    """Return the medians of these percentiles in words."""
     known = [each for each in found if each]
     return " / ".join(_ms(median(each[name] for each in known)) for name in names) if known else ""
 

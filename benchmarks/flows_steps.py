@@ -4,9 +4,11 @@ Steps are a generator: it yields the frame of a call and is sent the reply.  All
 packed once and cut where a key or a text stands.
 
     one_by_one    own timeline, followers, then one put for each of them: what a thread of the paper does
-    batched       followers, then one batch of the own timeline and all others
+    batched       followers, then batches: the own timeline and the first followers, then the others
     own_only      own timeline only; a worker or a trigger does the rest
-    spread        followers, then one batch for all of them: the rest, as a worker behind a queue does it
+    spread        followers, then batches for all of them: the rest, as a worker behind a queue does it
+
+A batch has BATCH_FOLLOWERS rows of followers at most, so that an author with very many followers delays others little.
 
 The followers are read from the store each time, as the paper's application does.
 
@@ -47,6 +49,7 @@ class Tweet:
     text: bytes
 
 
+BATCH_FOLLOWERS: Final = 1_000
 StepsOf = Callable[[Tweet], Steps]
 
 _U32: Final = Struct(">I")
@@ -169,7 +172,9 @@ def one_by_one(tweet: Tweet) -> Steps:
 
 def batched(tweet: Tweet) -> Steps:
     followers = followers_in((yield get_followers(tweet.author)))
-    _good((yield batch_of(tweet, followers, with_own=True)), _BATCH_OK)
+    for begin in range(0, len(followers) or 1, BATCH_FOLLOWERS):
+        batch = followers[begin : begin + BATCH_FOLLOWERS]
+        _good((yield batch_of(tweet, batch, with_own=begin == 0)), _BATCH_OK)
 
 
 def own_only(tweet: Tweet) -> Steps:
@@ -178,5 +183,6 @@ def own_only(tweet: Tweet) -> Steps:
 
 def spread(tweet: Tweet) -> Steps:
     followers = followers_in((yield get_followers(tweet.author)))
-    if followers:
-        _good((yield batch_of(tweet, followers, with_own=False)), _BATCH_OK)
+    for begin in range(0, len(followers), BATCH_FOLLOWERS):
+        batch = followers[begin : begin + BATCH_FOLLOWERS]
+        _good((yield batch_of(tweet, batch, with_own=False)), _BATCH_OK)

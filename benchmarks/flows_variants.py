@@ -15,11 +15,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from thriftpy2.thrift import TException
 
@@ -30,7 +31,7 @@ from benchmarks.own_stores import Started, store_command
 from benchmarks.resp import RedisError
 from columnar.bench.address import Endpoint, EndpointFailed, parse_endpoint
 from columnar.bench.faults import failed
-from columnar.client import Connection
+from columnar.client import Connection, RegionAdmin
 from gauge.processes import children_of, cpu_s_of, resident_mb
 
 VARIANTS: Final = ("sync", "sync-batched", "external", "integrated")
@@ -40,6 +41,9 @@ PARTS: Final = {  # that can be killed
     "external": ("store", "worker", "queue"),
     "integrated": ("store", "worker"),
 }
+CHANGES: Final = (  # one after the other, and again: the timeline has one to three regions
+    ("split", b"8"), ("split", b"4"), ("merge", b"4"), ("split", b"c"), ("merge", b"c"), ("merge", b"8"),
+)  # fmt: skip
 FILL_CELLS: Final = 20_000  # of one call
 TIMEOUT_MS: Final = 120_000
 WORKER_CONNECTIONS: Final = 16
@@ -48,8 +52,10 @@ _POLL_S: Final = 0.002
 
 
 class Site:
-    def __init__(self, variant: str, profile: Profile, folder: Path) -> None:
-        """Take an empty ``folder``, which is not removed afterwards."""
+    def __init__(self, variant: str, profile: Profile, folder: Path, attempts: int) -> None:
+        """Take an empty ``folder``, which is not removed afterwards, and the attempts before a tweet is given up."""
+        self._attempts = attempts
+        self._next_change = 0  # of CHANGES
         self.variant = variant
         self.profile = profile
         self.executions = str(folder / "executions")
@@ -91,7 +97,7 @@ class Site:
             connection.admin.create_table(TIMELINE, {OWN: {"max_versions": 1}, IN: {"max_versions": 1}})
             self._fill_followers(connection)
             if self.variant == "integrated":
-                flows_trigger.register(connection)
+                flows_trigger.register(connection, self._attempts)
         self.start_worker()
 
     def start_worker(self) -> None:
@@ -99,13 +105,13 @@ class Site:
         if self.queue and self._worker is None:
             command = [sys.executable, "-m", "benchmarks.flows_worker", "--store", self.endpoint.address]
             command += ["--queue", self.queue, "--executions", self.executions]
-            command += ["--connections", str(WORKER_CONNECTIONS)]
+            command += ["--connections", str(WORKER_CONNECTIONS), "--attempts", str(self._attempts)]
             self._worker = Started(subprocess.Popen(command, start_new_session=True))
 
     def _fill_followers(self, connection: Connection) -> None:
         graph = graph_of(self.profile)
         with connection.table(FOLLOWERS).batch(batch_size=FILL_CELLS) as batch:
-            for user in range(graph.users):
+            for user in graph.authors():
                 for chunk in _chunks(map(user_key, graph.followers(user)), FILL_CELLS):
                     batch.put(user_key(user), {FOLLOWERS_FAMILY + b":" + follower: MARK for follower in chunk})
 
@@ -145,16 +151,52 @@ class Site:
         except (OSError, RedisError) as error:
             raise EndpointFailed(f"the queue: {error}") from error
 
-    def given_up(self) -> int:
-        """Return the number of dead letters of the trigger.  Raises EndpointFailed."""
-        if self.variant != "integrated":
-            return 0
+    def take_given_up(self) -> Counter[bytes]:
+        """Remove the tweets that were given up, and return their number by the author's row.  Raises EndpointFailed."""
+        found: Counter[bytes] = Counter()
+        if self.queue:
+            try:
+                return flows_queue.take_dead(Path(self.queue))
+            except (OSError, RedisError) as error:
+                raise EndpointFailed(f"the queue: {error}") from error
+        if self.variant == "integrated":
+            with self._connected() as connection:
+                while rows := self._rows_of_dead_letters(connection):
+                    for row in rows:
+                        found[row] += connection.triggers.skip_dead(flows_trigger.NAME, row)
+        return found
+
+    def _rows_of_dead_letters(self, connection: Connection) -> set[bytes]:
+        letters: Any = connection.triggers.dead_letters(flows_trigger.NAME)
+        return {letter.row for letter in letters}
+
+    def change_regions(self) -> str:
+        """Make the next of CHANGES in the timeline, which the trigger follows and writes; return its kind.
+
+        Blocks until the new regions serve.  Raises EndpointFailed; the next call tries the same change again.
+        """
+        kind, row = CHANGES[self._next_change]
         with self._connected() as connection:
-            return sum(status.dead_letters for status in connection.triggers.list())
+            regions = sorted(connection.admin.regions(TIMELINE), key=lambda one: one.start_key)
+            after = next((at for at, one in enumerate(regions) if one.start_key == row), None)
+            region_admin = RegionAdmin(connection)
+            if kind == "split" and after is None:
+                region_admin.split(TIMELINE, row)
+            elif kind == "merge" and after is not None:
+                region_admin.merge(regions[after - 1].name, regions[after].name)
+        self._next_change = (self._next_change + 1) % len(CHANGES)
+        return kind
 
     def executed(self) -> int:
         """Return how often the spreading of a tweet was begun in the site's life."""
         return length_of(self.executions)
+
+    def executed_in_vain(self, begin: int, end: int) -> int:
+        """Return how often the spreading of a poison tweet was begun, among executions ``begin`` to ``end``."""
+        with suppress(FileNotFoundError), open(self.executions, "rb") as file:
+            file.seek(begin)
+            return file.read(end - begin).count(flows_trigger.POISONED)
+        return 0
 
     def timelines(self) -> Iterator[tuple[bytes, Iterable[bytes]]]:
         """Yield each user's row of the timeline: key and columns.  Raises EndpointFailed."""

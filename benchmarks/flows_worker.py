@@ -3,21 +3,27 @@
 The worker is a process of its own (``python -m benchmarks.flows_worker``), at the same lower priority as the store's
 own trigger worker.  It acknowledges a tweet when all followers have it.  Tweets that a worker took and did not
 acknowledge within OFFERED_MS are claimed by the next one.
+
+A tweet that raises is tried again after the pauses of the store's own triggers, while others go on, and after its last
+attempt it goes to the stream of dead tweets.  Attempts are counted in this process, so they begin anew after a kill.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import os
 import select
 import time
-from collections import deque
+from collections import Counter, deque
 from functools import partial
 from typing import Any, Final
 
 from benchmarks.flows_crew import Crew, Line, Poller
-from benchmarks.flows_queue import GROUP, STREAM, QueueLink, pushed
+from benchmarks.flows_plan import PoisonError
+from benchmarks.flows_queue import GROUP, STREAM, QueueLink, push_dead, pushed
 from benchmarks.flows_steps import spread
+from benchmarks.flows_trigger import note_execution
 from benchmarks.resp import command
 from columnar.bench.address import Endpoint, parse_endpoint
 
@@ -25,13 +31,47 @@ OFFERED_MS: Final = 1_000
 BLOCK_MS: Final = 1_000
 CLAIMED: Final = 100  # entries of one XAUTOCLAIM
 NICENESS: Final = 5
+FIRST_PAUSE_NS: Final = 100_000_000  # after a tweet's first failure; each further pause is twice as long
+MAX_PAUSE_NS: Final = 60_000_000_000
+
+
+class Retries:
+    """(pure) Entries that raised, and when each is tried again: after the pauses of the store's triggers."""
+
+    def __init__(self, attempts: int) -> None:
+        """Take the attempts after which an entry is given up."""
+        self._attempts = attempts
+        self._failures: Counter[bytes] = Counter()
+        self._waiting: list[tuple[int, bytes, list[bytes]]] = []  # (when, entry, fields), a heap
+
+    def is_given_up(self, entry: bytes, fields: list[bytes], now_ns: int) -> bool:
+        """Count a failed attempt; return whether it was the last one, else put the entry off."""
+        self._failures[entry] += 1
+        failed = self._failures[entry]
+        if failed >= self._attempts:
+            del self._failures[entry]
+            return True
+        heapq.heappush(self._waiting, (now_ns + min(MAX_PAUSE_NS, FIRST_PAUSE_NS << failed - 1), entry, fields))
+        return False
+
+    def due(self, now_ns: int) -> list[tuple[bytes, list[bytes]]]:
+        """Remove and return the entries that are to be tried again now."""
+        found = []
+        while self._waiting and self._waiting[0][0] <= now_ns:
+            found.append(heapq.heappop(self._waiting)[1:])
+        return found
+
+    def wait_ns(self, now_ns: int) -> int:
+        """Return the time until the next entry is due; MAX_PAUSE_NS at most."""
+        return max(0, self._waiting[0][0] - now_ns) if self._waiting else MAX_PAUSE_NS
 
 
 class QueueWorker:
-    def __init__(self, poller: Poller, endpoint: Endpoint, queue: str, executions: int) -> None:
-        """Take the descriptor of the file that grows by a byte with each execution."""
+    def __init__(self, poller: Poller, endpoint: Endpoint, queue: str, executions: int, attempts: int) -> None:
+        """Take the descriptor of the file that grows by a byte with each execution, and the attempts of a tweet."""
         self._poller = poller
         self._executions = executions
+        self._retries = Retries(attempts)
         self._consumer = f"worker-{os.getpid()}"
         self._taking = QueueLink(poller, queue)  # a blocking read delays later commands on its connection
         self._saying = QueueLink(poller, queue)
@@ -52,9 +92,11 @@ class QueueWorker:
                 part.reconnect_due(now)
             self._take()
             self._claim(now)
+            self._todo += self._retries.due(now)
+            self._begin()
             self._taking.flush()
             self._saying.flush()
-            self._poller.wait(self._crew.wait_ns(now))
+            self._poller.wait(min(self._crew.wait_ns(now), self._retries.wait_ns(now)))
 
     def _take(self) -> None:
         if self._free and not self._todo and not self._is_taking:
@@ -90,17 +132,29 @@ class QueueWorker:
     def _begin(self) -> None:
         while self._free and self._todo:
             entry, fields = self._todo.popleft()
+            tweet = pushed(fields)
+            try:
+                note_execution(self._executions, tweet.text)
+            except PoisonError:
+                self._raised(entry, fields)
+                continue
             line = self._free.pop()
             self._entry_of[line] = entry
-            os.write(self._executions, b".")
-            self._crew.begin(line, 0, pushed(fields))
+            self._crew.begin(line, 0, tweet)
+
+    def _raised(self, entry: bytes, fields: list[bytes]) -> None:
+        if self._retries.is_given_up(entry, fields, time.perf_counter_ns()):
+            self._saying.enqueue_command(push_dead(fields), _nothing)  # before the entry leaves the queue
+            self._close(entry)
 
     def _done(self, line: Line) -> None:
-        entry = self._entry_of.pop(line)
-        self._saying.enqueue_command(command("XACK", STREAM, GROUP, entry), partial(self._acknowledged, entry))
-        self._saying.enqueue_command(command("XDEL", STREAM, entry), _nothing)
+        self._close(self._entry_of.pop(line))
         self._free.append(line)
         self._begin()
+
+    def _close(self, entry: bytes) -> None:
+        self._saying.enqueue_command(command("XACK", STREAM, GROUP, entry), partial(self._acknowledged, entry))
+        self._saying.enqueue_command(command("XDEL", STREAM, entry), _nothing)
 
     def _acknowledged(self, entry: bytes, _count: Any) -> None:
         self._known_entries.discard(entry)
@@ -116,11 +170,12 @@ def main() -> None:
     parser.add_argument("--queue", required=True, help="path of the queue's socket")
     parser.add_argument("--executions", required=True, help="file that grows by a byte with each execution")
     parser.add_argument("--connections", type=int, required=True)
+    parser.add_argument("--attempts", type=int, required=True, help="after which a tweet that raises is given up")
     given = parser.parse_args()
     os.nice(NICENESS)
     executions = os.open(given.executions, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with select.epoll() as epoll:
-        worker = QueueWorker(Poller(epoll), parse_endpoint(given.store), given.queue, executions)
+        worker = QueueWorker(Poller(epoll), parse_endpoint(given.store), given.queue, executions, given.attempts)
         worker.serve(given.connections)
 
 

@@ -34,7 +34,7 @@ def assert_all_delivered(found: Any, *variants: str) -> None:
         verdict = found["oracle"][variant]
         assert verdict["tweets"] > 10
         assert verdict["copies"] > verdict["tweets"]
-        assert verdict["missing"] == verdict["strange"] == found["dead_letters"][variant] == 0
+        assert verdict["missing"] == verdict["strange"] == verdict["lost"] == verdict["spoiled"] == 0
         reads, misses = found["session_reads"][variant]
         assert reads > 0
         assert misses == 0
@@ -72,11 +72,29 @@ def test_a_worker_behind_a_queue(tmp_path: Path, capsys: pytest.CaptureFixture[s
         with capsys.disabled():
             print(f"\n{why}", file=sys.stderr)
         pytest.skip(why)
-    load = ("--workload", "W4", "--kills", "1", "--saturation", "300")
+    load = ("--workload", "W4,W6", "--kills", "1", "--saturation", "300")
     ran, found = flows(tmp_path, "--variant", "external", *load)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert_all_delivered(found, "external")
-    assert found["loads"][0]["rounds"][0]["executions"] >= 1
+    beside, killed, poisoned = (load["rounds"][0] for load in found["loads"])
+    assert beside["executions"] == 1
+    assert killed["executions"] >= 1
+    assert poisoned["poison"]["given_up"] == poisoned["poison"]["tweets"] > 0
+    assert poisoned["poison"]["executions"] == 3
+
+
+def test_a_celebrity_poison_and_changes_of_regions_beside_a_trigger(tmp_path: Path) -> None:
+    load = ("--workload", "W5,W6,W7", "--saturation", "300")
+    ran, found = flows(tmp_path, "--variant", "integrated", *load)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert_all_delivered(found, "integrated")
+    plain, celebrity, poisoned, changed = (load["rounds"][0] for load in found["loads"])
+    assert found["oracle"]["integrated"]["copies"] > 2_000
+    assert (celebrity["celebrity"]["tweets"], len(celebrity["celebrity"]["completion_ms"])) == (1, 7)
+    assert poisoned["poison"]["given_up"] == found["oracle"]["integrated"]["poison"] > 0
+    assert poisoned["poison"]["executions"] == 3
+    assert changed["changes"]["splits"] > 0
+    assert "celebrity" not in plain
 
 
 def test_without_a_queue_the_variant_says_what_to_install(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 
+from rich.table import Table
+
 from benchmarks.flows_figures import (
     FlowRun,
     FlowRuns,
     at_share,
     drained_after_s,
+    extras_of,
     figures_of,
     gap_ms,
     pauses_ms,
@@ -18,7 +21,7 @@ from benchmarks.flows_figures import (
     spread_of,
 )
 from benchmarks.flows_oracle import Verdict
-from benchmarks.flows_plan import Phase, Sent, burst
+from benchmarks.flows_plan import Marked, Phase, Probes, Sent, burst
 from benchmarks.flows_report import remarks_of, table_of
 
 S = 1_000_000_000
@@ -99,3 +102,38 @@ def test_remarks_say_what_went_wrong_and_the_saturation_is_of_sync() -> None:
     closed = [FlowRuns("W1", "closed", name, (turn(quick, Phase(1.0, None)),)) for name in ("integrated", "sync")]
     assert saturation_of(closed) == 5
     assert [table_of(one, found).row_count for one in ("W2", "W4")] == [2, 2]
+
+
+def test_the_celebritys_tweets_have_a_time_of_their_own() -> None:
+    marked, probes = Marked(celebrity=frozenset({1, 2})), Probes([(0, 7 * MS)], {1: 4 * S})
+    noted = turn(sent([0, S, 2 * S], [10 * MS, 3 * S, 0], marked=marked, probes=probes))
+    figures = figures_of(noted)
+    assert (figures.response_ms["max"], figures.propagation_ms["max"], figures.unanswered) == (10, 7, 1)
+    celebrity = extras_of("W5", noted)["celebrity"]
+    assert (celebrity["tweets"], celebrity["completion_ms"]["max"]) == (2, 3_000), "from when the tweet was due"
+    (cells,) = rows_of(table_of("W5", [FlowRuns("W5", "50%", "v", (noted,))]))
+    assert cells[6:] == ["2", "1", "3,000 / 3,000"]
+
+
+def test_poison_counts_if_its_tweet_was_acknowledged() -> None:
+    marked = Marked(poison=frozenset({0, 2, 9}))
+    noted = turn(sent([0, 0, 0], [1, 1, 0], marked=marked), given_up=1, executed_in_vain=8)
+    assert extras_of("W6", noted) == {"poison": {"tweets": 1, "given_up": 1, "executions": 8}}
+    assert extras_of("W2", noted) == {}
+
+
+def test_changes_of_regions_are_counted_by_kind_and_stand_beside_the_same_load_without_them() -> None:
+    quick = sent([0], [MS])
+    changed = turn(quick, changes=(("split", 5.0), ("merge", 9.0), ("split", 7.0)), failures={"too busy": 2})
+    found = extras_of("W7", changed)["changes"]
+    assert (found["splits"], found["merges"], found["failed"], found["ms"]["max"]) == (2, 1, 2, 9)
+    with_them = [FlowRuns("W7", "50%", "v", (changed, changed))]
+    plain = [FlowRuns("W2", share, "v", (turn(quick),)) for share in ("50%", "80%")]
+    rows = rows_of(table_of("W7", with_them, plain))
+    assert [cells[:3] for cells in rows] == [["50%", "v", "nothing (W2)"], ["50%", "v", "W7"]]
+    assert rows[1][6:] == ["4", "2", "4", "7 / 9"]
+    assert remarks_of(with_them, {})[0] == "v, W7, 50%: a change of regions failed 2 times: too busy"
+
+
+def rows_of(table: Table) -> list[list[str]]:
+    return [list(map(str, cells)) for cells in zip(*(column.cells for column in table.columns), strict=True)]

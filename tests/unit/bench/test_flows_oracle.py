@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from benchmarks.flows_oracle import Verdict, judged
-from benchmarks.flows_plan import QUICK, Graph, Tweets, tweet_id, user_key
+from benchmarks.flows_plan import QUICK, Graph, Marked, Tweets, tweet_id, user_key
 
 TWEETS = Tweets(Graph(QUICK), 3)
 COUNT = 60
@@ -79,3 +81,45 @@ def test_a_tweet_without_acknowledgement_may_be_nowhere_or_everywhere_but_not_to
     for columns in timelines.values():
         columns -= {b"in:" + tweet_id(9), b"own:" + tweet_id(9)}
     assert verdict(timelines, acknowledged).torn == 0
+
+
+MARKED = Tweets(Graph(QUICK), 3, Marked(frozenset({5}), frozenset({9, 20})))
+
+
+def with_poison() -> dict[bytes, set[bytes]]:
+    """Timelines in which tweet 5 is the celebrity's, and 9 and 20 are poison."""
+    found: dict[bytes, set[bytes]] = {}
+    for number in range(COUNT):
+        author = MARKED.author(number)
+        found.setdefault(user_key(author), set()).add(b"own:" + tweet_id(number))
+        for follower in [] if number in MARKED.marked.poison else MARKED.graph.followers(author):
+            found.setdefault(user_key(follower), set()).add(b"in:" + tweet_id(number))
+    return found
+
+
+def letters(*numbers: int) -> Counter[bytes]:
+    return Counter(user_key(MARKED.author(number)) for number in numbers)
+
+
+def test_poison_is_in_no_followers_timeline_and_given_up() -> None:
+    found = judged(MARKED, b"\1" * COUNT, with_poison().items(), letters(9, 20))
+    assert (found.poison, found.given_up, found.lost, found.spoiled, found.is_good) == (2, 2, 0, 0, True)
+    assert found.copies > QUICK.fans, "the celebrity's followers have its tweet"
+
+
+def test_poison_that_nobody_gave_up_is_lost_and_a_good_tweet_that_was_given_up_is_spoiled() -> None:
+    found = judged(MARKED, b"\1" * COUNT, with_poison().items(), letters(9))
+    assert (found.lost, found.spoiled, found.is_good) == (1, 0, False)
+    found = judged(MARKED, b"\1" * COUNT, with_poison().items(), letters(9, 20, 30))
+    assert (found.lost, found.spoiled, found.is_good) == (0, 1, False)
+    unanswered = b"\1" * 9 + b"\0" + b"\1" * (COUNT - 10)
+    assert judged(MARKED, unanswered, with_poison().items(), letters(20)).is_good
+    assert judged(MARKED, unanswered, with_poison().items(), letters(9, 20)).is_good
+
+
+def test_poison_at_a_follower_is_strange_and_a_fan_without_the_celebritys_tweet_is_missing() -> None:
+    timelines = with_poison()
+    timelines[user_key(MARKED.graph.followers(MARKED.author(9))[0])].add(b"in:" + tweet_id(9))
+    timelines[user_key(QUICK.fans)].remove(b"in:" + tweet_id(5))
+    found = judged(MARKED, b"\1" * COUNT, timelines.items(), letters(9, 20))
+    assert (found.strange, found.missing) == (1, 1)

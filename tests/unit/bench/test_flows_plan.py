@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 
 import pytest
@@ -11,16 +12,27 @@ from benchmarks.flows_plan import (
     QUICK,
     TWEET_BYTES,
     Graph,
+    Load,
+    Marked,
+    Phase,
+    PoisonError,
     Profile,
     Tweets,
     burst,
+    celebrity_times,
+    change_times,
     degrees,
     drain_bound_s,
+    last_fan,
+    poison_every,
+    poison_text,
+    refuse_poison,
     tweet_id,
     tweet_text,
     user_key,
     user_of,
 )
+from columnar.bench.address import Endpoint
 
 
 @pytest.mark.parametrize(
@@ -84,3 +96,56 @@ def test_a_tweet_begins_with_its_number_and_has_its_size() -> None:
 def test_the_burst_has_the_proportions_of_the_paper() -> None:
     assert [(phase.seconds, phase.rate) for phase in burst(1_000, 30)] == [(60, 460), (30, 2_000), (90, 460)]
     assert round(drain_bound_s(30), 1) == 55.6
+
+
+def load(**more: object) -> Load:
+    return Load("integrated", Endpoint("h", 1), "", QUICK, 1, 1_000, 8, (Phase(2.0, 5.0),), "", 1.0, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("users", "fans"), [(300, 2_000), (300, 300), (300, 7)])
+def test_the_celebrity_is_a_user_more_whose_followers_may_be_no_other_users(users: int, fans: int) -> None:
+    profile = Profile("p", 2.276, users, fans)
+    graph, alone = Graph(profile), Graph(Profile("p", 2.276, users))
+    assert (list(graph.authors())[-1], list(alone.authors())[-1]) == (graph.celebrity, users - 1)
+    followers = graph.followers(graph.celebrity)
+    assert len(set(followers)) == len(followers) == graph.degree(graph.celebrity) == fans
+    assert {user for user in range(users + fans + 9) if graph.follows(user, graph.celebrity)} == set(followers)
+    assert not any(graph.follows(user, 299) for user in range(users, users + fans + 9))
+    assert graph.followers(5) == alone.followers(5)
+    assert last_fan(profile) == max(map(user_key, followers))
+
+
+def test_the_celebrity_tweets_every_ten_seconds_and_at_least_once() -> None:
+    assert celebrity_times(60) == (1, 11, 21, 31, 41, 51)
+    assert celebrity_times(15) == (1, 11)
+    assert celebrity_times(0.5) == (0.05,)
+
+
+def test_splits_and_merges_begin_every_second_and_six_times_at_least() -> None:
+    assert change_times(10) == tuple(range(1, 10))
+    assert len(change_times(0.3)) == 6
+    assert max(change_times(0.3)) < 0.3
+
+
+def test_one_tweet_of_a_thousand_is_poison_and_four_of_a_short_run() -> None:
+    assert [poison_every(tweets) for tweets in (60_000, 4_000, 400, 3)] == [1_000, 1_000, 100, 2]
+    offsets, marked = load(poison_every=4).arrivals(array("q", range(10)))
+    assert (list(offsets), marked) == (list(range(10)), Marked(poison=frozenset({1_002, 1_006})))
+
+
+def test_the_tweets_of_the_celebrity_stand_among_the_others_at_their_time() -> None:
+    offsets, marked = load(celebrity_s=(0.5, 1.5)).arrivals(array("q", [1, 500_000_001, 1_500_000_000]))
+    assert list(offsets) == [1, 500_000_000, 500_000_001, 1_500_000_000]
+    assert marked == Marked(celebrity=frozenset({1_001})), "no two tweets are due at once"
+    tweets = Tweets(Graph(QUICK), 1, marked)
+    assert tweets.author(1_001) == QUICK.users
+    assert tweets.author(1_000) == Tweets(Graph(QUICK), 1).author(1_000)
+
+
+def test_poison_is_a_tweet_of_the_same_size_that_is_refused() -> None:
+    tweets = Tweets(Graph(QUICK), 1, Marked(poison=frozenset({7})))
+    assert len(tweets.text(7)) == TWEET_BYTES
+    assert tweets.text(7) == poison_text(7)
+    refuse_poison(tweets.text(8))
+    with pytest.raises(PoisonError, match="0000000007"):
+        refuse_poison(tweets.text(7))

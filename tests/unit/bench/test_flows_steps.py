@@ -9,6 +9,7 @@ from thriftpy2.transport.memory import TCyMemoryBuffer
 
 from benchmarks.flows_plan import tweet_id, tweet_text, user_key
 from benchmarks.flows_steps import (
+    BATCH_FOLLOWERS,
     Steps,
     Tweet,
     batched,
@@ -81,6 +82,16 @@ def test_a_worker_writes_the_others_alone_and_nothing_for_nobody() -> None:
     whole = call("mutateRows", b"timeline", batch(copies(FOLLOWERS)), {})
     assert said(spread(TWEET), row_of(FOLLOWERS), reply("mutateRows")) == [LOOK, whole]
     assert said(spread(TWEET), reply("getRow", [])) == [LOOK]
+
+
+def test_an_author_of_many_followers_writes_one_batch_after_the_other() -> None:
+    many = [user_key(user) for user in range(BATCH_FOLLOWERS + 2)]
+    own, done = (TWEET.author, [(b"own:" + TWEET.id, TWEET.text)]), reply("mutateRows")
+    first, rest = copies(many[:BATCH_FOLLOWERS]), call("mutateRows", b"timeline", batch(copies(many[-2:])), {})
+    frames = said(batched(TWEET), row_of(many), done, done)
+    assert frames == [LOOK, call("mutateRows", b"timeline", batch([*first, own]), {}), rest]
+    frames = said(spread(TWEET), row_of(many), done, done)
+    assert frames == [LOOK, call("mutateRows", b"timeline", batch(first), {}), rest]
 
 
 def test_the_application_before_a_queue_or_a_trigger_writes_the_own_timeline() -> None:
