@@ -146,7 +146,7 @@ class Store:
     def _connected(self) -> Connection:
         with contextlib.suppress(queue.Empty):
             return self._idle.get_nowait()
-        return Connection(self.host, self.port, timeout=self._timeout_ms, tls=self._tls)
+        return Connection(self.host, self.port, timeout=self._timeout_ms, tls=self._tls, routing=True)
 
     @property
     def is_columnar(self) -> bool:

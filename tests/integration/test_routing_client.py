@@ -26,6 +26,7 @@ from tests.support.ports import free_port
 from tests.support.shell import Shell
 from tests.support.standalone_store import StoreProcess
 from tests.support.store_thread import StoreThread
+from wikka_port.store import Store
 
 ROWS = [b"%02d" % n for n in range(100)]
 SPLITS = [b"%d" % n for n in range(1, 10)]
@@ -53,6 +54,21 @@ def forwarded(store: ClusterProcess | NodesCluster) -> int:
     with urllib.request.urlopen(f"{store.web}/metrics") as page:
         found = re.findall(r"^columnar_forwarded_total\{[^}]*\} (\d+)", page.read().decode(), re.MULTILINE)
     return sum(map(int, found))
+
+
+def test_the_wiki_calls_owners(cluster: ClusterProcess | NodesCluster) -> None:
+    """Or each of its views would take the processor of two servers."""
+    with routing(cluster) as connection:
+        connection.create_table("wikis", {"f": {}}, splits=SPLITS)
+        with connection.table("wikis").batch() as batch:
+            for row in ROWS:
+                batch.put(row, {b"f:q": row})
+        assert len({one.server for one in ClusterAdmin(connection).locations(b"wikis")}) == 3
+    before = forwarded(cluster)
+    with closing(Store("127.0.0.1", cluster.port)) as pages:
+        for row in ROWS:
+            assert pages.run(lambda connection, row=row: connection.table("wikis").row(row)) == {b"f:q": row}
+    assert forwarded(cluster) == before
 
 
 def test_groups_of_rows_answer_as_in_one_process(cluster: ClusterProcess | NodesCluster, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ that has the most calls between a decision and what stands around it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -42,12 +42,12 @@ def before_write(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]
     made, connected = [0], wiki.store._connected
 
     def counting(request: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(method: str, *args: Any, **kwargs: Any) -> Any:
+        def counted(service: int, method: str, args: Sequence[Any]) -> Any:
             if args[:1] and args[0] in TABLES and not method.startswith(("get", "scanner")):
                 made[0] += 1
                 if made[0] == number:
                     then()
-            return request(method, *args, **kwargs)
+            return request(service, method, args)
 
         return counted
 
@@ -56,7 +56,7 @@ def before_write(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]
         if not hasattr(connection, "is_watched"):
             connection.is_watched = True
             for client in (connection.client, connection._extension):
-                client._req = counting(client._req)
+                client._call = counting(client._call)
         return connection
 
     wiki.store._connected = watched  # type: ignore[method-assign]

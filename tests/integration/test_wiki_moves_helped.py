@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -38,15 +38,15 @@ def before_call(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]:
     made, fallen, connected = [0], list[bool](), wiki.store._connected
 
     def counting(request: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(method: str, *args: Any, **kwargs: Any) -> Any:
+        def counted(service: int, method: str, args: Sequence[Any]) -> Any:
             if method == "scannerClose":  # a generator that is thrown away makes this one, where nobody hears it fall
-                return None if fallen else request(method, *args, **kwargs)
+                return None if fallen else request(service, method, args)
             made[0] += 1
             if made[0] == number:
                 fallen.append(True)
                 then()
                 fallen.clear()
-            return request(method, *args, **kwargs)
+            return request(service, method, args)
 
         return counted
 
@@ -55,7 +55,7 @@ def before_call(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]:
         if not hasattr(connection, "is_watched"):
             connection.is_watched = True
             for client in (connection.client, connection._extension):
-                client._req = counting(client._req)
+                client._call = counting(client._call)
         return connection
 
     wiki.store._connected = watched  # type: ignore[method-assign]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import thriftpy2.thrift
 from click.testing import CliRunner
 from werkzeug.test import Client
 
 from columnar.client import Connection
+from tests.support.sent_calls import counted_calls
 from tests.support.store_thread import StoreThread
 from wikka_port import consistency, schema
 from wikka_port.accounts.directory import Directory
@@ -228,14 +228,7 @@ class Counted:
     """Calls of the store's methods, whoever makes them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls: list[str] = []
-        asked = thriftpy2.thrift.TClient._req
-
-        def counted(client: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-            self.calls.append(method)
-            return asked(client, method, *args, **kwargs)
-
-        monkeypatch.setattr(thriftpy2.thrift.TClient, "_req", counted)
+        self.calls = counted_calls(monkeypatch)
 
     def of(self, work: Callable[[], object]) -> list[str]:
         self.calls.clear()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from thriftpy2.thrift import TClient
 from werkzeug.test import Client
 
+from tests.support.sent_calls import counted_calls
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
@@ -37,15 +36,7 @@ def wiki(tmp_path: Path) -> Iterator[Wiki]:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The methods that are called, in order."""
-    made: list[str] = []
-    request = TClient._req
-
-    def counted(self: Any, api: str, *given: Any, **named: Any) -> Any:
-        made.append(api)
-        return request(self, api, *given, **named)
-
-    monkeypatch.setattr(TClient, "_req", counted)
-    return made
+    return counted_calls(monkeypatch)
 
 
 def calls_of(web: Client, path: str, calls: list[str]) -> list[str]:
