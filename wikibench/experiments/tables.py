@@ -9,6 +9,9 @@
     ratios       {each = "E.figures.loads", keys = ["load"], of = "variant", beside = "sync", rounds = "rounds"}: a
                  row for each element that is not the one beside, with the ratios to that one of the same keys, round by
                  round: their geometric mean, and the t interval of 90 % of its logarithm
+    intervals    {each = "E.figures.loads", only = {workload = "W5"}, names = ["variant"], rounds = "rounds"}: a row for
+                 each element that has these values, with its figures round by round: their geometric mean and interval
+                 as above; a column with ``sum`` is the sum of the rounds
     reference    rows of words from somewhere else, first their name; they are printed, never reckoned with
     plot         {y = "views/s", x = "clients"}: a line for each system over the column x; without x a bar for each row,
                  references that are numbers too
@@ -33,7 +36,7 @@ FORMAT: Final = "wikibench-experiment-1"
 NONE: Final = "–"
 NOT_VALID: Final = 3  # the status of a step
 DIGITS: Final = 3
-_KEYS: Final = {"title", "note", "columns", "each", "ratios", "reference", "systems", "plot"}
+_KEYS: Final = {"title", "note", "columns", "each", "ratios", "intervals", "reference", "systems", "plot"}
 _PLOT_KEYS: Final = {"x", "y"}
 # The quantiles of 95 % of Student's t by degrees of freedom from 1 on; beyond the last, the last.
 _T: Final = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
@@ -116,7 +119,7 @@ def check_tables(file: str, tables: Sequence[Json], loads: Sequence[str]) -> Non
 
 def loads_of(table: Json) -> list[str]:
     """Return the loads whose figures a table has."""
-    each = table.get("each") or table.get("ratios", {}).get("each")
+    each = table.get("each") or (table.get("ratios") or table.get("intervals", {})).get("each")
     paths = [each] if each else [one.get("value", "") for one in table.get("columns", ())]
     return list(dict.fromkeys(path.partition(".")[0] for path in paths))
 
@@ -146,6 +149,9 @@ def _rows(table: Json, columns: Sequence[Json], title: str, mine: Mapping[str, l
     if "ratios" in table:
         yield from _ratio_rows(table["ratios"], columns, mine)
         return
+    if "intervals" in table:
+        yield from _interval_rows(table["intervals"], columns, mine)
+        return
     if "each" not in table:
         if any(mine.values()):
             yield _row(title, columns, [_first_of_each(mine, number) for number in range(_most(mine))])
@@ -156,9 +162,31 @@ def _rows(table: Json, columns: Sequence[Json], title: str, mine: Mapping[str, l
         yield _row(title, columns, [one[at] for one in lists if at < len(one)])
 
 
+def _elements(each: str, mine: Mapping[str, list[Json]]) -> list[Json]:
+    load, _, path = each.partition(".")
+    return [one for found in mine[load] for one in figure_at(found, path) or []]
+
+
+def _interval_rows(spec: Json, columns: Sequence[Json], mine: Mapping[str, list[Json]]) -> Iterator[Row]:
+    for one in _elements(str(spec["each"]), mine):
+        if any(one.get(key) != value for key, value in spec.get("only", {}).items()):
+            continue
+        cells, values = list[str](), list[float | None]()
+        for column in columns:
+            figures = [value_of(column, round_) for round_ in one[spec["rounds"]]]
+            known = [figure for figure in figures if figure is not None]
+            if column.get("sum"):
+                values.append(sum(known) if known else None)
+                cells.append(text_of_value(values[-1], int(column.get("digits", DIGITS))))
+                continue
+            found = interval_of(known)
+            values.append(found[0] if found else None)
+            cells.append(_text_of_interval(found))
+        yield Row(" ".join(str(one.get(name, "")) for name in spec["names"]), tuple(cells), tuple(values))
+
+
 def _ratio_rows(ratios: Json, columns: Sequence[Json], mine: Mapping[str, list[Json]]) -> Iterator[Row]:
-    load, _, path = str(ratios["each"]).partition(".")
-    elements = [one for found in mine[load] for one in figure_at(found, path) or []]
+    elements = _elements(str(ratios["each"]), mine)
     beside = {_keys_of(one, ratios): one for one in elements if one.get(ratios["of"]) == ratios["beside"]}
     for one in elements:
         other = beside.get(_keys_of(one, ratios))

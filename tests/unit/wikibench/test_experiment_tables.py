@@ -142,6 +142,22 @@ def test_ratios_have_the_interval_of_their_rounds() -> None:
     assert interval_of([None]) is None
 
 
+def test_intervals_are_of_the_rounds_of_the_elements_that_are_meant() -> None:
+    loads = [
+        {"w": "W1", "v": "x", "rounds": [{"n": 1}]},
+        {"w": "W5", "v": "x", "rounds": [{"n": 2, "t": {"p50": 100}}, {"n": 0, "t": {"p50": 121}}]},
+        {"w": "W5", "v": "y", "rounds": [{"n": 0}, {"n": 0, "t": {}}]},
+    ]
+    intervals = {"each": "E.figures.loads", "only": {"w": "W5"}, "names": ["v"], "rounds": "rounds"}
+    columns = [{"head": "n", "value": "n", "sum": True}, {"head": "ms", "value": "t.p50"}]
+    table = {"title": "I", "intervals": intervals, "columns": columns}
+    check_tables("e.toml", [table], ["E"])
+    rows = table_of(table, {}, [cell("E", "", {"loads": loads})]).rows
+    assert [(row.name, row.cells) for row in rows] == [("x", ("2", "110 (60.3 to 201)")), ("y", ("0", "–"))]
+    with pytest.raises(ExperimentError, match="names E, which is no load"):
+        check_tables("e.toml", [table], ["A"])
+
+
 def test_a_table_of_no_load_is_refused() -> None:
     with pytest.raises(ExperimentError, match="names B, which is no load"):
         check_tables("e.toml", [TABLE], ["A"])
