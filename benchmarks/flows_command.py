@@ -99,7 +99,7 @@ def flows(profile: str, folder: str, quick: bool, json_path: str | None, **chose
 
     W5: one author with 100,000 followers more (20,000 in profile ci, 2,000 in quick) tweets every 10 s.  W6: one tweet
     of 1,000 (in short runs more, so that there are 4) makes whoever spreads it raise until it is given up.  W7: the
-    timeline, which the trigger follows and writes, is split and merged, a change a second, 6 at least in a run.
+    timeline, which the trigger follows and writes, is split and merged, a change a second, 2 at least in a run.
 
     \b
       python -m benchmarks flows

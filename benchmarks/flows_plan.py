@@ -42,7 +42,7 @@ CELEBRITY_EVERY_S: Final = 10.0  # between two tweets of the celebrity; a shorte
 POISON_EVERY: Final = 1_000  # one tweet of so many is poison
 LEAST_POISON: Final = 4  # poison tweets of a run: a short run has a larger share
 CHANGE_EVERY_S: Final = 1.0  # between the beginnings of two splits or merges
-LEAST_CHANGES: Final = 6  # of a run, if the store takes no longer for them: a short run has a shorter interval
+LEAST_CHANGES: Final = 2  # of a run, if the store takes no longer for them: a short run has a shorter interval
 
 _STRIDE: Final = 2_654_435_761  # prime, so it shares no divisor with any number of users
 _KEYS: Final = 1 << 32
