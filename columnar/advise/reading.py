@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-from columnar.advise.parsing import read_query, read_tables
+from columnar.advise.parsing import read_tables
 from columnar.advise.query_log import STATEMENT_CHARS, entries
+from columnar.advise.query_parsing import read_query
 from columnar.advise.schema import Schema, Shape, Workload
 from columnar.advise.shapes import ShapeCounts
 from columnar.errors import HostError

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["integer", "number", "text", "large", "time", "flag", "bytes"]
-Test = Literal["=", "in", "range", "prefix", "within", "pattern", "null", "other"]
+Kind = Literal["integer", "number", "float", "text", "large", "time", "flag", "bytes"]  # a number has fixed places
+Test = Literal["=", "in", "range", "prefix", "within", "pattern", "null", "filled", "other"]
 Verb = Literal["select", "insert", "update", "delete", "session", "schema", "unread"]
 ColumnOf = tuple[str, str]  # table, column
 
@@ -25,6 +25,7 @@ class Column:
     name: str
     kind: Kind
     is_automatic: bool = False  # the database counts it up
+    places: int = 0  # of a number, after the point
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,11 @@ class Table:
         column = self.column(name)
         assert column is not None, name
         return column.kind
+
+    def places_of(self, name: str) -> int:
+        column = self.column(name)
+        assert column is not None, name
+        return column.places
 
     @property
     def automatic(self) -> str:
@@ -108,6 +114,30 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """A total of a column's values; column ``*`` stands for rows, an empty one for what is computed."""
+
+    kind: str  # count, sum, avg, min, max, distinct, or another function of SQL
+    column: ColumnOf
+
+    @property
+    def sql_text(self) -> str:
+        name = self.column[1] or "what is computed"
+        return f"count(distinct {name})" if self.kind == "distinct" else f"{self.kind}({name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """ORDER BY and LIMIT."""
+
+    columns: tuple[ColumnOf, ...] = ()
+    totals: tuple[Total, ...] = ()
+    is_descending: bool = False
+    is_mixed: bool = False  # one column falls, another rises
+    is_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A shape of statements.  ``obstacles`` are parts of it that a store of rows has no call for, in words."""
 
@@ -115,16 +145,34 @@ class Query:
     tables: tuple[str, ...] = ()
     joins: tuple[tuple[ColumnOf, ColumnOf], ...] = ()
     conditions: tuple[Condition, ...] = ()  # all must be true
-    order: tuple[ColumnOf, ...] = ()
-    is_descending: bool = False
-    is_limited: bool = False
+    sorting: Sorting = Sorting()
     reads: tuple[ColumnOf, ...] = ()  # columns of the answer; column "*" is all of a table
-    totals: tuple[str, ...] = ()  # count(*), sum(bytes)
+    totals: tuple[Total, ...] = ()  # also those of HAVING and of ORDER BY
     groups: tuple[ColumnOf, ...] = ()
     writes: tuple[str, ...] = ()  # columns that it sets
     counters: tuple[str, ...] = ()  # of them, those that it adds to
     obstacles: tuple[str, ...] = ()
     why: str = ""  # of verb "unread"
+    is_refused: bool = False  # an INSERT that fails, or does nothing, if the row is there
+    sides: tuple[tuple[Condition, ...], ...] = ()  # of OR: one of them must be true, too
+    parts: tuple[Query, ...] = ()  # of UNION
+
+    @property
+    def order(self) -> tuple[ColumnOf, ...]:
+        return self.sorting.columns
+
+    @property
+    def is_descending(self) -> bool:
+        return self.sorting.is_descending
+
+    @property
+    def is_limited(self) -> bool:
+        return self.sorting.is_limited
+
+    @property
+    def tested(self) -> tuple[Condition, ...]:
+        """All conditions, also those of the sides of OR."""
+        return tuple(dict.fromkeys([*self.conditions, *(one for side in self.sides for one in side)]))
 
     def columns_with(self, table: str, tests: frozenset[str]) -> tuple[str, ...]:
         found = [one.column[1] for one in self.conditions if one.column[0] == table and one.test in tests]

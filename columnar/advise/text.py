@@ -15,8 +15,17 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from columnar.advise.access import Answer, IndexTable, ViewOf, row_key
-from columnar.advise.functions import IMPORTS, StoreTable, commands, functions, store_tables
+from columnar.advise.access import (
+    Answer,
+    IndexTable,
+    ViewOf,
+    entry_part,
+    is_ordered,
+    member_tail,
+    part,
+    row_key,
+)
+from columnar.advise.functions import StoreTable, commands, functions, imports, merged_views, store_tables
 from columnar.advise.relations import bare
 from columnar.advise.rules import Design, Placement, link_family
 from columnar.advise.schema import Index, singular
@@ -40,8 +49,8 @@ _RULES = (
 def page(design: Design) -> str:
     """Return the page, in Markdown."""
     found = answers(design)
-    indexes = tuple(dict.fromkeys(one.index for one in found if one.index is not None))
-    views = tuple({one.view.name: one.view for one in found if one.view is not None}.values())
+    indexes = tuple(dict.fromkeys(index for one in found for index in one.indexes))
+    views = merged_views(view for one in found for view in one.views)
     parts = [
         *_head(design, found),
         *_tables(design, indexes),
@@ -52,7 +61,7 @@ def page(design: Design) -> str:
         *_commands(design, indexes, views),
         *_queries(design, found),
         *_transactions(design),
-        *_assumed(design),
+        *_assumed(design, found),
         *_questions(design, found),
     ]
     return "\n".join(parts).rstrip() + "\n"
@@ -101,7 +110,9 @@ def _tables(design: Design, indexes: Sequence[IndexTable]) -> Iterator[str]:
         yield from _table(design, table)
     for index in indexes:
         placement = design.placement(index.sql)
-        row = "/".join((*index.equal, *index.order)) + (f"/<key of {placement.table}>" if index.order else "")
+        parts = [entry_part(design, placement, one) for one in index.equal]
+        parts += [part(design, index.sql, one) for one in index.order]
+        row = "/".join(parts) + (f"/<key of {placement.table}>" if index.order else "")
         cell = "k:key, the key" if index.order else f"k:<key of {placement.table}>, one for each row"
         yield from (f"### {index.name}", "", f"An index of `{index.sql}` (R6). Row: `{row}`. Cells: {cell}.", "")
 
@@ -110,8 +121,7 @@ def _table(design: Design, table: StoreTable) -> Iterator[str]:
     yield from (f"### {table.name}", "")
     main = next((one for one in table.placements if one.has_own_rows), None)
     if main is not None:
-        tail = "".join(f"/{one}" for one in main.member)
-        yield f"Row: `{row_key(design, main)}{tail}` ({main.rule}), {main.why}."
+        yield f"Row: `{row_key(design, main)}{member_tail(design, main)}` ({main.rule}), {main.why}."
         yield ""
     yield from ("| cell | of SQL | rule |", "|---|---|---|")
     for placement in table.placements:
@@ -190,7 +200,7 @@ def _references(design: Design) -> Iterator[str]:
 def _sql_indexes(design: Design, found: Sequence[Answer]) -> Iterator[str]:
     """Say what becomes of each index of SQL: an access path that the program may have come to need."""
     yield from ("## Indexes of SQL", "", "| index | becomes |", "|---|---|")
-    made = {one.index for one in found if one.index is not None}
+    made = {index for one in found for index in one.indexes}
     for placement in design.placements:
         for index in design.sql(placement.sql).indexes:
             name = f"{placement.sql}: {', '.join(index.columns)}{' (full text)' if index.is_full_text else ''}"
@@ -224,7 +234,7 @@ def _code(design: Design, indexes: Sequence[IndexTable]) -> Iterator[str]:
     if not found:
         return
     yield from ("## Triggers", "", "To be read, completed where it says TODO, and tested (docs/triggers.md).", "")
-    yield from ("```python", IMPORTS, "")
+    yield from ("```python", imports(found), "")
     for one in found:
         yield from ("", one, "")
     yield from ("```", "")
@@ -270,11 +280,44 @@ def _transactions(design: Design) -> Iterator[str]:
 # --- what a person must know ---------------------------------------------------------------------
 
 
-def _assumed(design: Design) -> Iterator[str]:
+def _assumed_of_orders(design: Design, found: Sequence[Answer]) -> Iterator[str]:
+    """Say in which order rows come, and which rows an index or a view leaves out."""
+    yield "* Text is compared and sorted by its bytes: `B` before `a`, and `a` is not `A`, whatever SQL's collation."
+    used = [one for one in design.placements if one.form != "unused"]
+    columns = [(one, column) for one in used for column in design.sql(one.sql).columns]
+    if any(column.kind == "time" for _, column in columns):
+        yield (
+            "* Dates and times are text whose bytes sort as they do: `2026-01-02 10:00:00`, all in one time zone and of"
+            " one length; no time of day is below 0 or above 99:59:59."
+        )
+    numbers = [
+        f"{one.sql}.{column.name}"
+        for one, column in columns
+        if is_ordered(design, one.sql, column.name) and _is_in_order(one, column.name, found)
+    ]
+    if numbers:
+        yield (
+            f"* Numbers in keys sort as numbers, also below 0: {', '.join(numbers)} as `ordered(n)`. For a whole number"
+            " it is `%020d` of n + 2**63; for a decimal `%039d` of n without its point, plus 10**38; for a float"
+            " its bits as 16 hex digits, the sign flipped. As plain text 10 would stand before 9. A program makes keys,"
+            " and bounds of scans, the same way."
+        )
+    if any(one.indexes for one in found):
+        yield "* A row that lacks a cell (NULL in SQL) is in no index table for it, and in no group of a view by it."
+
+
+def _is_in_order(one: Placement, column: str, found: Sequence[Answer]) -> bool:
+    """Whether a column is in the key of a row, or in the order of an index table."""
+    is_part = one.has_own_rows and column in (*one.key, *one.member) and not (one.is_hashed and column in one.key)
+    return is_part or any(index.sql == one.sql and column in index.order for a in found for index in a.indexes)
+
+
+def _assumed(design: Design, found: Sequence[Answer]) -> Iterator[str]:
     yield from ("## Assumed", "")
     if design.workload.is_given:
         yield "* The log is a fair sample: a query that it lacks has no path here."
     yield "* Cells hold text; a key of several columns joins them with `/`, so no part but the last has a `/` in it."
+    yield from _assumed_of_orders(design, found)
     for one in design.placements:
         if one.is_hashed and one.has_own_rows and one.form != "under":
             kinds = {design.sql(one.sql).kind_of(name) for name in one.key}
@@ -287,7 +330,7 @@ def _assumed(design: Design) -> Iterator[str]:
         if one.form == "columns":
             yield f"* {one.sql}: few for one {singular(design.placement(one.parent).table)}, some thousand at most."
         if one.form == "under":
-            key = "/".join((row_key(design, one), *one.member))
+            key = row_key(design, one) + member_tail(design, one)
             yield f"* {one.table}: `{key}` differs for any two rows; else a number or a token ends it."
         if one.form == "versions":
             yield f"* {one.sql}: some hundred versions of one {' '.join(one.key)} at most."

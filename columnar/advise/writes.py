@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from columnar.advise.access import Answer, Path, answer_of_read, end_key, path_to, row_key
+from columnar.advise.access import ROW, Answer, Path, end_key, member_tail, path_to, row_key
+from columnar.advise.reads import answer_of_read
 from columnar.advise.rules import Design, Placement, link_family, short_name
 from columnar.advise.schema import Query, Shape
 
@@ -50,7 +51,12 @@ def _answer(design: Design, shape: Shape) -> Answer:
         return Answer(shape, "nothing", _NO_DATA)
     if query.verb == "schema":
         return Answer(shape, "nothing", "changes the schema: columns need no statement, families `columnar alter`")
-    unknown = [one.column[1] for one in query.conditions if not one.column[0]]
+    named = [*(one.column for one in query.tested), *query.groups, *(one.column for one in query.totals)]
+    named += [one.column for part in query.parts for one in part.tested]
+    unknown = [column for table, column in named if not table and column not in ("*", "")]
+    unread = [one.why for one in query.parts if one.verb == "unread"]
+    if unread:
+        return Answer(shape, "no", f"not read: {unread[0]}")
     if unknown:
         return Answer(shape, "no", f"no table of the query has a column {unknown[0]}")
     if query.verb == "select":
@@ -96,9 +102,14 @@ def _insert(design: Design, shape: Shape, placement: Placement) -> Answer:
         return Answer(shape, "yes", f"{placement.table}: put {key}, {placement.cells_pattern}", (placement.rule,))
     if placement.form == "family":
         return Answer(shape, "yes", f"{placement.table}: put {key}, family {placement.family}", (placement.rule,))
-    tail = "".join(f"/{one}" for one in placement.member)
     counted = f"; increment {', '.join(_cells(placement, query.counters))}" if query.counters else ""
-    return Answer(shape, "yes", f"{placement.table}: put {key}{tail}{counted}", (placement.rule,))
+    sql = design.sql(placement.sql)
+    is_unique = sql.automatic not in (*placement.key, *placement.member) and any(
+        set(one) <= {*placement.key, *placement.member} for one in sql.unique_keys
+    )
+    put = "check_and_mutate, if the row is absent: put" if query.is_refused and is_unique else "put"
+    call = f"{placement.table}: {put} {key}{member_tail(design, placement)}{counted}"
+    return Answer(shape, "yes", call, (placement.rule,))
 
 
 def _update(design: Design, shape: Shape, placement: Placement, path: Path) -> Answer:
@@ -122,7 +133,7 @@ def _delete(design: Design, shape: Shape, placement: Placement, path: Path) -> A
         question = (
             f"Do rows of {placement.table} end at a fixed age of {ranged[0]}? Then ttl= on their families deletes them."
         )
-        return Answer(shape, "program", call, ("R6",), None, None, question)
+        return Answer(shape, "program", call, ("R6",), question=question)
     what = (
         "the row" if placement.has_own_rows and placement.form != "link" else f"family {placement.family}, or its cell"
     )
@@ -133,19 +144,31 @@ def _delete(design: Design, shape: Shape, placement: Placement, path: Path) -> A
 
 def _at_rows(design: Design, shape: Shape, placement: Placement, path: Path, change: str) -> Answer:
     """Return the answer for a change of the rows that a path finds."""
-    if path.rank <= 1:
-        key = _key_in(
-            path, row_key(design, placement) if placement.form != "link" else end_key(design, placement.ends[0])
-        )
-        rules = tuple(dict.fromkeys((*path.rules, placement.rule)))
-        return Answer(shape, "yes", f"{placement.table}: {key}: {change}", rules)
-    return Answer(shape, "program", f"{path.call}; for each: {change}", (*path.rules, "R7"), path.index)
+    check = _check(shape.query, placement, path)
+    if path.rank != ROW:
+        checked = f"{check}: {change}" if check else change
+        rules = (*path.rules, "R7")
+        return Answer(shape, "program", f"{path.call}; for each: {checked}", rules, (path.index,) if path.index else ())
+    rules = tuple(dict.fromkeys((*path.rules, placement.rule)))
+    keys = f"each of {path.key}" if path.is_many else path.key
+    carried = f"; the program carries it in place of {path.used[0]}" if path.is_carried else ""
+    call = f"{placement.table}: {keys}: {f'{check}: ' if check else ''}{change}{carried}"
+    return Answer(shape, "program" if path.is_carried else "yes", call, rules)
 
 
-def _key_in(path: Path, key: str) -> str:
-    """The row that a get of the path would read."""
-    _, found, rest = path.call.partition("get ")
-    return rest.partition(",")[0] if found and not {"(", ";"} & set(rest.partition(",")[0]) else key
+def _check(query: Query, placement: Placement, path: Path) -> str:
+    """Return the condition that a row is changed by, if the statement has one beside the row's name (R7)."""
+    left = [
+        one
+        for one in query.conditions
+        if one.column[0] == placement.sql and one.column[1] not in (*path.used, placement.flag)
+    ]
+    if not left:
+        return ""
+    names = ", ".join(dict.fromkeys(placement.cell_of(one.column[1]) or one.column[1] for one in left))
+    if all(one.test in ("=", "range", "null", "filled") and placement.cell_of(one.column[1]) for one in left):
+        return f"check_and_mutate, if {names} is as the statement says"
+    return f"read {names} and decide, then check_and_mutate, if it is as it was read"
 
 
 def _cells(placement: Placement, columns: tuple[str, ...]) -> list[str]:

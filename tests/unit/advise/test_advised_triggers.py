@@ -45,16 +45,16 @@ def test_links_and_indexes_of_wikka_converge(tmp_path: Path) -> None:
     ]
     assert_converges(made.pages_link_from, {"pages": {"link_to:x": [b"1"], "link_to:y": [b"1"]}}, seeds=20)
     assert_converges(made.users_by_email, {"users": {"account:email": [b"a@b", b"c@d"]}}, seeds=20)
-    assert_converges(made.pages_by_time, {"pages": {"meta:time": [b"1", b"2", b"3"]}}, seeds=20)
+    assert_converges(made.pages_in_order_of_time, {"pages": {"meta:time": [b"1", b"2", b"3"]}}, seeds=20)
     cells = {"comment:20240105-ann": [b"hello"], "comment:20240106-bob": [b"bye"]}
-    assert_converges(made.comments_by_time, {"pages": cells}, seeds=20)
+    assert_converges(made.comments_in_order_of_time, {"pages": cells}, seeds=20)
 
 
 def test_indexes_of_several_columns_converge(tmp_path: Path) -> None:
     made = module_of(page(design_for("wordpress")), tmp_path)
     columns = {"type": [b"post", b"page"], "status": [b"draft", b"publish"], "date": [b"1", b"2"]}
     cells = {f"meta:post_{name}": values for name, values in columns.items()}
-    assert_converges(made.posts_by_post_type_post_status_post_date, {"posts": cells}, seeds=20)
+    assert_converges(made.posts_by_post_type_post_status_in_order_of_post_date, {"posts": cells}, seeds=20)
     named = {"meta:post_name": [b"a", b"b"], "meta:post_type": [b"post"]}
     assert_converges(made.posts_by_post_name_post_type, {"posts": named}, seeds=20)
 
@@ -62,8 +62,12 @@ def test_indexes_of_several_columns_converge(tmp_path: Path) -> None:
 def test_a_part_of_a_row_key_is_cut_out_of_it(tmp_path: Path) -> None:
     """The end of a key is cut from its end: the parent's key may have a / in it."""
     made = module_of(page(design_for("mediawiki")), tmp_path)
-    found = effects_of(made.revision_by_actor_timestamp, row=b"0/A/B/2024/7", before={}, after={b"meta:actor": b"5"})
-    assert found == [Put("revision_by_actor_timestamp", b"5/2024/0/A/B/2024/7", {b"k:key": b"0/A/B/2024/7"})]
+    found = effects_of(
+        made.revision_by_actor_in_order_of_timestamp, row=b"0/A/B/2024/7", before={}, after={b"meta:actor": b"5"}
+    )
+    assert found == [
+        Put("revision_by_actor_in_order_of_timestamp", b"5/2024/0/A/B/2024/7", {b"k:key": b"0/A/B/2024/7"})
+    ]
 
 
 def test_an_index_of_values_within_a_cell_is_to_be_filled_in() -> None:

@@ -84,7 +84,7 @@ def test_each_index_of_sql_is_accounted_for() -> None:
     text = page(wikka())
     assert "| wikka_pages: tag | the row of `pages` |" in text
     assert "| wikka_pages: latest | the columns `latest` |" in text
-    assert "| wikka_pages: time | `pages_by_time` |" in text
+    assert "| wikka_pages: time | `pages_in_order_of_time` |" in text
     assert "| wikka_pages: id | nothing: the key takes the place of the id |" in text
 
 
