@@ -79,6 +79,7 @@ class Visitor:
         kind, target, kept = kind_of(planned.request), next(self._targets), self._wire.begin_visit()
         url = target.url(self._load.layout.path(planned.request.url))
         outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
+        answer: Answer | NoAnswer | None = None
         try:
             for _ in range(REDIRECTS + 1):
                 answer = await self._wire.exchange("GET", url, kept=kept)
@@ -94,8 +95,17 @@ class Visitor:
                 url = onward
         except asyncio.CancelledError:
             outcome, why = self._cut_off()
+            answer = None
+        ended_s = self._ended_s(answer)
         self._wire.end_visit(kept)
-        return [Sample(kind, outcome, planned.start_s, sent_s, self._now_s(), size, url, why)]
+        return [Sample(kind, outcome, planned.start_s, sent_s, ended_s, size, url, why)]
+
+    def _ended_s(self, answer: Answer | NoAnswer | None) -> float:
+        """Return when the last byte was read.
+
+        The visit continues later, because the loop reads all that has come before it wakes those who wait for it.
+        """
+        return self._now_s() - (self._wire.age_s(answer) if isinstance(answer, Answer) else 0.0)
 
     async def edit(self, planned: Planned, sent_s: float) -> list[Sample]:
         """Fetch the form, post the save if there is one, and return both samples."""
@@ -105,7 +115,7 @@ class Visitor:
         url = by.target.url(load.layout.edit_path(page))
         headers = {"Cookie": by.user} if by.user else None
         answer = await self._cancellable(self._wire.exchange("GET", url, headers=headers, keep=True, kept=by.kept))
-        read_s = self._now_s()
+        read_s = self._ended_s(answer)
         outcome, why, form = self._read_form(answer)
         size = answer.size_bytes if isinstance(answer, Answer) else 0
         first = Sample(Kind.EDIT_FORM, outcome, planned.start_s, sent_s, read_s, size, url, why)
@@ -136,12 +146,13 @@ class Visitor:
         answer = await self._cancellable(
             self._wire.exchange("POST", action, data=data, headers=headers, keep=keep, kept=by.kept)
         )
+        ended_s = self._ended_s(answer)
         if isinstance(answer, NoAnswer):
             outcome, why, size = answer.outcome, answer.why, 0
         else:
             outcome, why = judge_save(answer.status, answer.location, answer.body, rules.form, rules.login)
             size = answer.size_bytes
-        return Sample(Kind.EDIT_SAVE, outcome, sent_s, sent_s, self._now_s(), size, action, why)
+        return Sample(Kind.EDIT_SAVE, outcome, sent_s, sent_s, ended_s, size, action, why)
 
     def _body(self, request: Request, page: str, number: int) -> str:
         """Return the text that the trace has for the edit, or a text made from (seed, page, number)."""

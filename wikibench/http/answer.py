@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wikibench.outcome import Outcome
 
@@ -16,6 +16,7 @@ class Answer:
     body: str = ""
     size_bytes: int = 0
     cookies: str = ""  # as a Cookie header sends them back
+    read_s: float = field(default=0.0, compare=False)  # of time.perf_counter, at its last byte; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -173,7 +174,7 @@ class Connection(asyncio.Protocol):
         text = "" if self._chunks is None else b"".join(self._chunks).decode(errors="replace")
         location = self._location.decode("utf-8", "surrogateescape") if self._location else ""
         cookies = self._cookies.decode("latin-1") if self._cookies else ""
-        return Answer(self._parser.get_status_code(), location, text, self._size, cookies)
+        return Answer(self._parser.get_status_code(), location, text, self._size, cookies, time.perf_counter())
 
     def _end(self, result: Answer | NoAnswer) -> None:
         waiter, self._waiter = self._waiter, None

@@ -15,6 +15,7 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
@@ -162,6 +163,10 @@ class Wire:
         for origin in self._origins.values():
             if connection in origin.free:
                 origin.free.remove(connection)
+
+    def age_s(self, answer: Answer) -> float:
+        """Return how long ago the last byte of the answer was read; 0 if that is not known."""
+        return time.perf_counter() - answer.read_s if answer.read_s else 0.0
 
     async def close(self) -> None:
         """Close all connections, and wait until they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -238,3 +239,27 @@ def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(text: str) -> Non
     with pytest.raises(click.BadParameter) as refused:
         Header().convert(text, None, None)
     assert "other" not in str(refused.value)
+
+
+class NoTransport(asyncio.Transport):
+    def write(self, data: Any) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def test_an_answer_knows_when_its_last_byte_was_read_however_late_somebody_wakes() -> None:
+    async def go() -> tuple[Answer | NoAnswer, list[float]]:
+        made = connection.Connection(asyncio.get_running_loop(), lambda _: None, lambda _: None)
+        made.connection_made(NoTransport())
+        waiter, moments = made.send(b"", keep=False), []
+        for data in (OK[:-1], OK[-1:]):
+            moments.append(time.perf_counter())
+            made.data_received(data)
+        moments.append(time.perf_counter())
+        return await waiter, moments
+
+    found, (_, before_s, after_s) = asyncio.run(go())
+    assert isinstance(found, Answer)
+    assert before_s <= found.read_s <= after_s

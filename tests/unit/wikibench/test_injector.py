@@ -157,3 +157,24 @@ def test_the_four_parts_of_a_response_time_add_up(open_requests: int) -> None:
     response = figures.recorder.response()
     assert figures.dealt_late.count == 20
     assert sum(sums) == pytest.approx(response.mean() * response.count, rel=0.002)
+
+
+class LateWaking(StallingWiki):
+    """Answers whose last byte came 4 ms before the visit wakes, because the loop had others to read."""
+
+    async def exchange(self, method: str, url: str, **_: Any) -> Answer | NoAnswer:
+        await asyncio.sleep(0.010)
+        return Answer(200, read_s=asyncio.get_running_loop().time() - 0.004)
+
+    def age_s(self, answer: Answer) -> float:
+        return asyncio.get_running_loop().time() - answer.read_s
+
+
+def test_a_request_ends_with_its_last_byte_not_when_the_visit_wakes() -> None:
+    rows = [Planned(n / 50, Request(0, f"/{n}")) for n in range(10)]
+    with asyncio.Runner(loop_factory=OwnLoop) as runner:
+        injector = Injector(
+            Load(parse_target("http://127.0.0.1:1"), planned_s=0.2), runner.get_loop().time, lambda _: LateWaking()
+        )
+        runner.run(injector.run(PlanSource(rows)))
+    assert injector.figures.recorder.service().percentile(100) == pytest.approx(6_000, abs=100)
