@@ -86,6 +86,7 @@ class Path:
     key: str = ""  # of the row, if the path is a get
     is_many: bool = False  # the get is of several rows
     is_carried: bool = False  # the store has no such id: the program carries the row's key in its place
+    end: str = ""  # the column whose lowest or highest value the first row has
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,8 @@ def _path_to_rows(design: Design, placement: Placement, query: Query, equal: set
     kept = tuple(one for one in ranged if one != placement.flag)
     if values or (kept and kept[0] != first) or order:
         return by_index(design, placement, values, order or kept[:1], query)
+    if query.is_limited and not (query.order or query.tested or query.sorting.totals or query.totals or query.joins):
+        return Path(PREFIX, table, f"{name}: scan of all rows{_limit(query)}", ("R8",))
     columns = _columns_read(placement, query)
     return Path(ALL, table, f"{name}: scan of all rows{columns}", ("R8",))
 
@@ -367,7 +370,13 @@ def entry_part(design: Design, placement: Placement, column: str) -> str:
 def _scan_words(query: Query, what: str, *, is_sorted: bool = True) -> str:
     """A limit ends the scan only if rows come in the order that is wanted, or in any."""
     direction = "reversed scan" if query.is_descending and is_sorted and query.order else "scan"
-    return f"{direction} {what}{', with a limit' if query.is_limited and is_sorted else ''}"
+    return f"{direction} {what}{_limit(query) if is_sorted else ''}"
+
+
+def _limit(query: Query) -> str:
+    if not query.is_limited:
+        return ""
+    return ", the first row" if query.sorting.is_one else ", with a limit"
 
 
 def _columns_read(placement: Placement, query: Query) -> str:

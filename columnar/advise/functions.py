@@ -157,7 +157,7 @@ def _view_key(placement: Placement, column: str) -> str:
         return "row"
     if len(placement.key) + len(placement.member) == 1:
         return "row"
-    return f"row.split('/', {placement.key.index(column)})"
+    return f"row.split('/', {(*placement.key, *placement.member).index(column)})"
 
 
 # --- triggers ------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ class _QueryReader:
         return self._with(
             "select",
             order=order,
-            is_limited=tree.args.get("limit") is not None,
+            limit=tree.args.get("limit"),
             reads=tuple(dict.fromkeys(self._reads(tree))),
             totals=tuple(dict.fromkeys(total for one in nodes for total in self._totals(one))),
             groups=tuple(dict.fromkeys(groups)),
@@ -297,7 +297,7 @@ class _QueryReader:
         verb: str,
         *,
         order: exp.Expression | None = None,
-        is_limited: bool = False,
+        limit: exp.Expr | None = None,
         reads: tuple[ColumnOf, ...] = (),
         totals: tuple[Total, ...] = (),
         groups: tuple[ColumnOf, ...] = (),
@@ -311,13 +311,15 @@ class _QueryReader:
         if len(columns) + len(order_totals) < len(ordered):
             is_random = any(one.find(exp.Rand) for one in ordered)
             self._obstacles.append("a random order" if is_random else "an order by what is computed")
+        is_limited = limit is not None
+        is_one = isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Literal)  # shapes keep LIMIT 1
         falling = {bool(one.args.get("desc")) for one in ordered}
         return Query(
             verb,  # type: ignore[arg-type]
             tuple(self._tables),
             tuple(dict.fromkeys(self._joins)),
             tuple(dict.fromkeys(self._conditions)),
-            Sorting(tuple(columns), tuple(order_totals), True in falling, len(falling) > 1, is_limited),
+            Sorting(tuple(columns), tuple(order_totals), True in falling, len(falling) > 1, is_limited, is_one),
             reads,
             totals,
             groups,

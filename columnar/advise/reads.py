@@ -158,10 +158,13 @@ def _with_joins(design: Design, shape: Shape, query: Query, path: Path) -> Answe
     left = "" if absent else filtered(design, query, used)
     order = "" if not query.order or path.is_sorted else ", ".join(column for _, column in query.order)
     steps += [left, *hard, *absent, *_last_steps(query)]
+    is_cut = query.is_limited and bool(order) and path.rank != ROW
     if order:
-        steps.append(f"sort by {order} in the program")
+        steps.append(
+            f"sort by {order} in the program{', which reads all of them, whatever LIMIT says' if is_cut else ''}"
+        )
         rules.append("R8")
-    is_whole = path.rank != ALL and not path.is_carried and not hard and not absent
+    is_whole = path.rank != ALL and not path.is_carried and not hard and not absent and not is_cut
     is_whole = is_whole and not (query.totals and path.rank > CELL) and not query.sorting.totals
     served: Served = "yes" if is_whole else "program"
     patterns = [one.column[1] for one in query.conditions if one.test == "pattern"]
@@ -289,7 +292,10 @@ def unmet(design: Design, query: Query, answer: Answer) -> str:
             if not any(one.gives(total, is_always_filled=is_filled) for one in answer.views):
                 return f"no view has {total.sql_text}"
     elif query.totals and any(path.rank > CELL for path in answer.paths):
-        return "rows alone have no totals"
+        ends = {path.end for path in answer.paths if path.is_sorted}
+        wanted = {one.column[1] if one.kind in ("min", "max") else one.sql_text for one in query.totals}
+        if wanted != ends or len(query.totals) > 1:
+            return "rows alone have no totals"
     return ""
 
 

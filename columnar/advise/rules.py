@@ -220,7 +220,7 @@ class _Placer:
         for shape in self._workload.of_table(table.name):
             query = shape.query
             has_parent = set(reference.columns) <= set(query.equal_columns(table.name))
-            if query.verb == "select" and has_parent and query.is_limited and query.order:
+            if query.verb == "select" and has_parent and query.is_paged:
                 return "a query pages through them (ORDER BY with LIMIT)"
             inserted += shape.count if query.verb == "insert" else 0
             read += shape.count if query.verb == "select" else 0

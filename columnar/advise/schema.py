@@ -135,6 +135,7 @@ class Sorting:
     is_descending: bool = False
     is_mixed: bool = False  # one column falls, another rises
     is_limited: bool = False
+    is_one: bool = False  # LIMIT 1: a row, not a page of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,11 @@ class Query:
     @property
     def is_limited(self) -> bool:
         return self.sorting.is_limited
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether the query wants one page after the other: some rows in an order, not the first alone."""
+        return bool(self.order) and self.is_limited and not self.sorting.is_one
 
     @property
     def tested(self) -> tuple[Condition, ...]:

@@ -2,16 +2,17 @@
 
     SELECT * FROM p WHERE id IN (1, 2) AND t LIKE 'a%'   ->  SELECT * FROM p WHERE id IN (?) AND t LIKE '?%'
     INSERT INTO p (a, b) VALUES (1, 'x'), (2, 'y')       ->  INSERT INTO p (a, b) VALUES (?, ?)
+    SELECT * FROM p ORDER BY id LIMIT 20                 ->  SELECT * FROM p ORDER BY id LIMIT ?
 
 A log of millions of statements has some hundred shapes.  A pattern of LIKE keeps its ``%`` at either end, because a
-beginning can be scanned for and a middle cannot.
+beginning can be scanned for and a middle cannot.  LIMIT 1 at the end of a statement stays: a row is no page of rows.
 
 Bounds: ``SHAPES`` different ones are kept, each of ``SHAPE_CHARS`` at most; ``CONNECTIONS`` open transactions of
 ``STEPS`` shapes; ``TRANSACTIONS`` different ones.
 
 Invariants:
     S1. The counts of all shapes and ``beyond`` together are the number of statements that were counted.
-    S2. A shape has no literal of a statement: no text and no number of anybody.
+    S2. A shape has no literal of a statement but LIMIT 1: no text and no number of anybody.
 
 Knows nothing of the meaning of a statement, nor of logs.
 """
@@ -59,6 +60,7 @@ _SIGN: Final = re.compile(r"(?<=[(,=<>+*/-]) ?[-+] ?\?|(?<=\b(?:IN|BY|OR) )-\?",
 _LIST: Final = re.compile(r"\bIN ?\( ?\?(?: ?, ?\?)*+ ?\)", re.I)
 _ROW: Final = r"\((?:[^()]++|\((?:[^()]++|\([^()]*\))*+\))*+\)"
 _ROWS: Final = re.compile(rf"(\bVALUES? ?{_ROW})(?: ?, ?{_ROW})++", re.I)
+_ONE: Final = re.compile(r"\bLIMIT\s+1[\s;]*\Z", re.I)
 _BEGIN: Final = re.compile(r"(?:BEGIN\b|START TRANSACTION\b|SET (?:SESSION )?@{0,2}autocommit ?= ?\?)", re.I)
 _END: Final = re.compile(r"(?:COMMIT|ROLLBACK)\b(?! TO\b)", re.I)
 _WRITE: Final = re.compile(r"(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
@@ -101,7 +103,9 @@ def without_easy_literals(statement: str, *, is_quoted_name: bool) -> str:
     lower = easy.lower()
     if any(part in lower for part in _HARD) or _NUMBER_LEFT.search(easy):
         return ""
-    return "" if "`" in statement and _has_strange_name(statement) else easy
+    if "`" in statement and _has_strange_name(statement):
+        return ""
+    return f"{easy} 1" if statement[-1:] in "1;\n " and _ONE.search(statement) else easy
 
 
 def _has_strange_name(statement: str) -> bool:
@@ -114,6 +118,8 @@ def shape_of(statement: str, *, dialect: str = "mysql") -> str:
     text = " ".join(pattern.sub(_replaced, statement).split()).rstrip("; ")
     text = _SIGN.sub(lambda at: " ?" if at[0].startswith(" ") else "?", text)
     text = _ROWS.sub(r"\1", _LIST.sub("IN (?)", text))
+    if _ONE.search(statement) and text.endswith("?"):
+        text = f"{text[:-1]}1"
     return text if len(text) <= SHAPE_CHARS else text[: SHAPE_CHARS - len(CUT)] + CUT
 
 

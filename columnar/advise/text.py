@@ -304,6 +304,7 @@ def _assumed_of_orders(design: Design, found: Sequence[Answer]) -> Iterator[str]
         )
     if any(one.indexes for one in found):
         yield "* A row that lacks a cell (NULL in SQL) is in no index table for it, and in no group of a view by it."
+        yield "* Index tables and views follow some milliseconds later: a row found by an index may have changed since."
 
 
 def _is_in_order(one: Placement, column: str, found: Sequence[Answer]) -> bool:

@@ -135,7 +135,10 @@ def is_in_key(design: Design, placement: Placement, column: str, *, is_shown: bo
     """Whether a view can cut the column out of the row's key; if it is ``is_shown``, no hash will do."""
     if placement.form in ("under", "family"):
         key = row_key(design, placement)
-        return placement.key == (column,) and not key.startswith("<") and not (is_shown and placement.is_hashed)
+        if key.startswith("<") or placement.form == "family":
+            return placement.key == (column,) and not key.startswith("<") and not (is_shown and placement.is_hashed)
+    if placement.form != "versions" and column in placement.member:
+        return len(placement.key) == 1 or not placement.is_hashed
     return column in placement.key and (not placement.is_hashed or (placement.key == (column,) and not is_shown))
 
 
@@ -246,7 +249,9 @@ def _steps(
     if distinct:
         steps.append(f"the program counts the groups for {' and '.join(f'count(distinct {one})' for one in distinct)}")
     if made.added:
-        steps.append(f"the program adds up the groups for which the condition on {', '.join(made.added)} is true")
+        by_count = " (averages by their counts)" if any(one.kind == "avg" for one in query.totals) else ""
+        where = f"for which the condition on {', '.join(made.added)} is true"
+        steps.append(f"the program adds up the groups {where}{by_count}")
     if "a group by what a function makes" in query.obstacles:
         steps.append("the program adds up the groups (day(COLUMN) in the view's key, if days are enough)")
     if "HAVING" in query.obstacles:
@@ -273,7 +278,8 @@ def _group_part(design: Design, placement: Placement, column: str) -> str:
     """Return a column as the view's key has it: a cell as it is, a part of a row's key as it is there."""
     if placement.cell_of(column):
         return column
-    return row_key(design, placement) if placement.is_hashed else part(design, placement.sql, column)
+    is_hash = placement.is_hashed and column in placement.key
+    return row_key(design, placement) if is_hash else part(design, placement.sql, column)
 
 
 def _top(base: ViewOf, query: Query, made: _Groups, *, is_whole: bool) -> ViewOf | None:
@@ -312,7 +318,7 @@ def _by_one_end(design: Design, shape: Shape, query: Query, placement: Placement
     total = query.totals[0]
     if total.kind not in ("min", "max") or not total.column[1]:
         return None
-    first = Sorting((total.column,), is_descending=total.kind == "max", is_limited=True)
+    first = Sorting((total.column,), is_descending=total.kind == "max", is_limited=True, is_one=True)
     wanted = replace(query, totals=(), sorting=first)
     path = path_to(design, wanted, placement.sql)
     is_served = {one.column[1] for one in query.tested} <= {*path.used, placement.flag}
@@ -320,5 +326,5 @@ def _by_one_end(design: Design, shape: Shape, query: Query, placement: Placement
         return None
     rules = tuple(sorted({"R6", *path.rules} if path.index else path.rules))
     indexes = (path.index,) if path.index else ()
-    call = path.call.replace("with a limit", "the first row")
-    return Answer(shape, "yes", call, rules, indexes, paths=(path,))
+    end = replace(path, end=total.column[1])
+    return Answer(shape, "yes", path.call, rules, indexes, paths=(end,))

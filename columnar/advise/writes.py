@@ -116,7 +116,9 @@ def _update(design: Design, shape: Shape, placement: Placement, path: Path) -> A
     query = shape.query
     cells = _cells(placement, query.writes)
     if set(query.writes) & {*placement.key, *placement.member}:
-        return _at_rows(design, shape, placement, path, "the row's key changes: put a new row, delete the old one")
+        moved = "the row's key changes: put a new row, if there is none, and delete the old one: two steps"
+        made = _at_rows(design, shape, placement, path, moved)
+        return replace(made, served="program", rules=tuple(dict.fromkeys((*made.rules, "R7"))))
     shown = ", ".join(cells)
     verb = "increment" if query.counters and set(query.counters) == set(query.writes) else "put"
     return _at_rows(design, shape, placement, path, f"{verb} {shown}")
@@ -158,10 +160,12 @@ def _at_rows(design: Design, shape: Shape, placement: Placement, path: Path, cha
 
 def _check(query: Query, placement: Placement, path: Path) -> str:
     """Return the condition that a row is changed by, if the statement has one beside the row's name (R7)."""
+    # an index follows its table some milliseconds later: what was found by it is compared again
+    used = (*placement.key, *placement.member) if path.index else path.used
     left = [
         one
         for one in query.conditions
-        if one.column[0] == placement.sql and one.column[1] not in (*path.used, placement.flag)
+        if one.column[0] == placement.sql and one.column[1] not in (*used, placement.flag)
     ]
     if not left:
         return ""

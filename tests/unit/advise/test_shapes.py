@@ -22,6 +22,9 @@ from columnar.advise.shapes import CUT, SHAPE_CHARS, ShapeCounts, shape_of, with
         ("select * from x where a=-1 and b is null and c = NULL limit 10, 20 -- mine",
          "select * from x where a=? and b is null and c = ? limit ?, ?"),
         ("/*!40101 SET NAMES utf8 */;", "SET NAMES utf8"),
+        ("select a from t order by b limit 1;", "select a from t order by b limit 1"),
+        ("select a from t order by b limit 5, 1", "select a from t order by b limit ?, ?"),
+        ("select a from t where b = 1", "select a from t where b = ?"),
         ("/* only a note */", ""),
         ("SELECT /* it's 'mine' */ a, '/*', 5 FROM t /* Page::get 7 */ WHERE b = '*/'",
          "SELECT a, ?, ? FROM t WHERE b = ?"),
@@ -118,3 +121,11 @@ def test_statements_with_notes_and_patterns_take_the_whole_grammar() -> None:
         assert without_easy_literals(statement, is_quoted_name=False) == ""
     assert without_easy_literals('SELECT "a" = 1', is_quoted_name=True) == ""
     assert not re.search(r"\d", shape_of("SELECT 1e5, 1.5E-3, 0xFF, 12"))
+
+
+def test_one_row_and_a_page_of_rows_are_two_shapes() -> None:
+    counts = ShapeCounts()
+    for limit in (20, 1, 30, 1, 11):
+        counts.add_statement(f"SELECT a FROM t WHERE c = 'x' ORDER BY b LIMIT {limit}")
+    text = "SELECT a FROM t WHERE c = ? ORDER BY b LIMIT "
+    assert counts.shapes() == [(f"{text}?", 3), (f"{text}1", 2)]

@@ -13,7 +13,7 @@ from columnar.advise.reads import unmet
 from columnar.advise.rules import Design, design_of
 from columnar.advise.text import page
 from columnar.advise.writes import answers
-from tests.support.advised import SYSTEMS, commands_of, design_for, small_design, workload
+from tests.support.advised import SMALL, SYSTEMS, commands_of, design_for, small_design, workload
 from tests.unit.advise.test_every_query import STATEMENTS
 
 
@@ -194,11 +194,39 @@ def test_conditions_that_no_call_serves_are_named() -> None:
 
 def test_rows_in_two_directions_or_of_several_values_are_sorted_by_the_program() -> None:
     mixed = answer("SELECT * FROM messages WHERE user_name = 'a' ORDER BY sent DESC, id ASC LIMIT 5")
-    assert mixed.call.endswith("sort by sent, id in the program")
+    assert mixed.call.endswith("sort by sent, id in the program, which reads all of them, whatever LIMIT says")
+    assert mixed.served == "program"
     several = answer("SELECT * FROM messages WHERE user_name IN ('a', 'b') ORDER BY sent LIMIT 5")
     assert several.call == (
         "messages: for each, a scan of the keys that begin with user_name/; sort by sent in the program"
+        ", which reads all of them, whatever LIMIT says"
     )
+
+
+@pytest.mark.parametrize(
+    ("statement", "call"),
+    [
+        ("SELECT MAX(sent) FROM messages WHERE user_name = 'ann'",
+         "messages: reversed scan of the keys that begin with user_name/, the first row"),
+        ("SELECT MIN(name) FROM users", "users: scan in the order of name, the first row"),
+        ("SELECT * FROM users LIMIT 10", "users: scan of all rows, with a limit"),
+        ("SELECT * FROM users ORDER BY name DESC LIMIT 1", "users: reversed scan in the order of name, the first row"),
+    ],
+)  # fmt: skip
+def test_rows_from_one_end(statement: str, call: str) -> None:
+    assert (answer(statement).served, answer(statement).call) == ("yes", call)
+
+
+def test_the_newest_row_alone_is_no_page_of_rows() -> None:
+    """LIMIT 1 does not make rows of their own out of what may be columns of the parent's row; LIMIT 20 does."""
+    schema = replace(SMALL, tables=SMALL.tables[:2])
+    forms = []
+    for limit in (1, 20):
+        statements = ["SELECT * FROM users WHERE name = 'ann'"] * 2 + [
+            f"SELECT text FROM messages WHERE user_name = 'ann' ORDER BY sent DESC LIMIT {limit}"
+        ]
+        forms.append(design_of(schema, workload(statements, schema)).placement("messages").form)
+    assert forms == ["columns", "under"]
 
 
 def names_in(call: str) -> set[str]:
