@@ -8,6 +8,10 @@ BLOCK_S of their intervals (``gauge.confidence``), which says nothing of other r
 
 A limit is missed if the whole interval of the figure lies beyond it, and met if none of it does.
 
+Times and rates of a system that fails say nothing of it: an error may be quick.  If MOST_FAILED more of the requests
+failed on one side than on the other, or its runs were ended as overloaded and the other's were not, that side is worse,
+and every limit is missed if that is B.
+
 Knows nothing of files; a report is the JSON of ``summary``.
 """
 
@@ -43,6 +47,7 @@ READABLE: Final = ("wikibench-report-1", "wikibench-report-2")
 BLOCK_S: Final = 5.0
 MARGIN: Final = 0.02
 SAME_RATE: Final = 0.02  # offered rates that differ by more are not compared without a remark
+MOST_FAILED: Final = 0.01
 DECIDING: Final = ("cpu", "p50")  # the figures that vary least, so a difference shows in them first
 _BY_WEIGHT: Final[tuple[Verdict, ...]] = ("worse", "better", "cannot tell", "same")
 _PERCENTILES: Final = ("p50", "p95", "p99")
@@ -61,6 +66,7 @@ class Run:
     offered_per_s: float
     failed: int
     counted: int
+    is_overloaded: bool  # its system could no longer follow
     not_valid: tuple[str, ...]
     figures: dict[str, float]  # p50, p95, p99 in ms; rate in answers per second; cpu, cpu.ROLE in us a request
     blocks: tuple[Histogram, ...]  # of response times
@@ -93,10 +99,14 @@ class Comparison:
     differences: tuple[Difference, ...]
     remarks: tuple[str, ...]
     not_valid: tuple[str, ...]
+    why_a_fails: str = ""  # where B does not; of both at most one is given
+    why_b_fails: str = ""
 
     @property
     def verdict(self) -> Verdict:
         """The verdict of the deciding figures; they cannot tell if one differs and another leans the other way."""
+        if self.why_b_fails or self.why_a_fails:
+            return "worse" if self.why_b_fails else "better"
         known = [(one, one.ratio.middle) for one in self.differences if one.decides and one.ratio is not None]
         found = {one.verdict for one, _ in known}
         is_more, is_less = (any(sign * (middle - 1) > self.margin for _, middle in known) for sign in (1, -1))
@@ -115,8 +125,10 @@ class Limit:
     beyond: float
 
     def judge(self, comparison: Comparison) -> Literal["met", "missed", "cannot tell"]:
+        if comparison.why_b_fails:
+            return "missed"
         found = next((one for one in comparison.differences if one.figure == self.figure), None)
-        if found is None or found.ratio is None:
+        if comparison.why_a_fails or found is None or found.ratio is None:
             return "cannot tell"
         low, high = found.ratio.low, found.ratio.high
         if self.sign == "<":
@@ -160,7 +172,8 @@ def _run_of(report: Json, name: str) -> Run:
         figures = {"cpu": sum(value for key, value in figures.items() if key.startswith("cpu.")), **figures}
     blocks, rates = _blocks_of(report)
     not_valid = list(report.get("not_valid_because", ()))
-    if report["ending"] != "complete":
+    is_overloaded = report["ending"] == "overloaded"
+    if report["ending"] != "complete" and not is_overloaded:
         not_valid.append(f"the replay was {report['ending']}")
     return Run(
         name,
@@ -170,6 +183,7 @@ def _run_of(report: Json, name: str) -> Run:
         float(report["rate"]["asked_per_s"]),
         int(report["requests"]["failed"]),
         int(report["requests"]["counted"]),
+        is_overloaded,
         tuple(not_valid),
         figures,
         tuple(blocks),
@@ -205,7 +219,24 @@ def compare(a: Sequence[Run], b: Sequence[Run], rng: Chooser, margin: float = MA
     known = [name for name in a[0].figures if all(name in run.figures for run in (*a, *b))]
     differences = tuple(_difference(name, a, b, basis, margin, rng) for name in known)
     not_valid = tuple(f"{run.name}: {why}" for run in (*a, *b) for why in run.not_valid)
-    return Comparison(basis, len(a), margin, differences, tuple(_remarks(a, b, basis)), not_valid)
+    fails = [_why_fails(*sides) for sides in (((a, "A"), (b, "B")), ((b, "B"), (a, "A")))]
+    if all(any(run.is_overloaded for run in runs) for runs in (a, b)):
+        not_valid += ("both systems were overloaded: compare them at a lower rate",)
+    return Comparison(basis, len(a), margin, differences, tuple(_remarks(a, b, basis)), not_valid, *fails)
+
+
+def _why_fails(mine: tuple[Sequence[Run], str], others: tuple[Sequence[Run], str]) -> str:
+    """Return why one side fails and the other does not; empty if that is not so."""
+    (runs, name), (rest, other) = mine, others
+    overloaded = [sum(run.is_overloaded for run in of_side) for of_side in (runs, rest)]
+    if overloaded[0] and not overloaded[1]:
+        return f"{name} could not follow in {overloaded[0]} of {len(runs)} runs, and {other} could"
+    shares = [
+        sum(run.failed for run in of_side) / max(1, sum(run.counted for run in of_side)) for of_side in (runs, rest)
+    ]
+    if shares[0] > shares[1] + MOST_FAILED and not overloaded[1]:
+        return f"{shares[0]:.1%} of the requests failed on {name}, and {shares[1]:.1%} on {other}"
+    return ""
 
 
 def _difference(name: str, a: Sequence[Run], b: Sequence[Run], basis: str, margin: float, rng: Chooser) -> Difference:
@@ -269,6 +300,8 @@ def json_of(comparison: Comparison, limits: Sequence[Limit] = ()) -> Json:
         "confidence": CONFIDENCE,
         "margin": comparison.margin,
         "verdict": comparison.verdict,
+        "why_a_fails": comparison.why_a_fails,
+        "why_b_fails": comparison.why_b_fails,
         "figures": [{**asdict(one), "decides": one.decides} for one in comparison.differences],
         "limits": [{"limit": limit.text, "verdict": limit.judge(comparison)} for limit in limits],
         "valid": not comparison.not_valid,

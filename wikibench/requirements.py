@@ -9,7 +9,8 @@
                   | lateness                   the generator's own, p99; value in us, ms or s
     comparison   := < | <= | > | >=
 
-If no request of a kind occurred, a requirement on its percentile is missed, because it was not put to the test.
+If no request of a kind occurred, a requirement on its percentile is missed, because it was not put to the test.  A
+failed request was not answered in time, however quick the failure: ``p95<200ms`` is missed, too, if over 5 % failed.
 
 Knows nothing of histograms: a callable gives the numbers.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .errors import RequirementError
@@ -56,11 +57,14 @@ class Verdict:
     requirement: Requirement
     got: float | None
     met: bool
+    failed_share: float = 0.0  # of the requests, if it decides
 
     @property
     def line(self) -> str:
         """Return a line for a person: the requirement, the measured value, and by how much it misses."""
         wanted = self.requirement
+        if self.failed_share:
+            return f"MISSED {wanted.text}: {self.failed_share:.4g} % of these requests failed"
         if self.got is None:
             return f"MISSED {wanted.text}: no such request was measured"
         unit = "" if wanted.unit == "count" else wanted.unit if wanted.unit in ("%", "/s") else " " + wanted.unit
@@ -77,8 +81,18 @@ def parse_requirements(text: str) -> tuple[Requirement, ...]:
 def judge(requirement: Requirement, measure: Callable[[Requirement], float | None]) -> Verdict:
     """Return the verdict; ``measure`` returns the value in the requirement's unit, or None if nothing was measured."""
     got = measure(requirement)
+    if got is not None and (percent := _answered_percent(requirement)) is not None:
+        share = measure(replace(requirement, metric="errors", unit="%")) or 0.0
+        if share > 100.0 - percent:
+            return Verdict(requirement, got, met=False, failed_share=share)
     met = got is not None and _COMPARE[requirement.comparison](got, requirement.limit)
     return Verdict(requirement, got, met)
+
+
+def _answered_percent(requirement: Requirement) -> float | None:
+    """Return how many per cent of the requests are to be answered in time; None if the clause does not say that."""
+    is_percentile = requirement.metric[:1] == "p" and requirement.comparison in ("<", "<=")
+    return float(requirement.metric[1:]) if is_percentile else None
 
 
 def _parse_clause(clause: str) -> Requirement:
@@ -93,6 +107,8 @@ def _parse_clause(clause: str) -> Requirement:
         if not 0 < float(metric[1:]) <= 100:
             raise RequirementError(clause, "a percentile lies between 0 and 100")
         return _of_time(clause, match, kind)
+    if metric == "lateness" and kind is not None:
+        raise RequirementError(clause, "lateness is the generator's, not that of a kind of request")
     if metric in ("mean", "max", "lateness"):
         return _of_time(clause, match, kind)
     if metric in ("errors", "conflicts"):
@@ -100,6 +116,8 @@ def _parse_clause(clause: str) -> Requirement:
             raise RequirementError(clause, f"{metric} are counted or in %, not in {unit}")
         return Requirement(clause, metric, match["op"], number, unit or "count", kind)
     if metric == "rate":
+        if kind is not None:
+            raise RequirementError(clause, "a rate is that of all requests, not of one kind")
         if unit not in (None, "/s"):
             raise RequirementError(clause, f"a rate is in requests per second, not in {unit}")
         return Requirement(clause, metric, match["op"], number, "/s", kind)

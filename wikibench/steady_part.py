@@ -68,7 +68,7 @@ def _missed(verdicts: Sequence[Verdict]) -> WhyMissed:
 def _judged(wanted: Requirement, whole: Verdict, part: Sequence[Interval], replay: Replay, steady_s: float) -> Verdict:
     if wanted.kind is not None or wanted.metric == "lateness":
         return whole
-    return judge(wanted, lambda _: _measure(wanted, part, replay.elapsed_s - steady_s))
+    return judge(wanted, lambda one: _measure(one, part, replay.elapsed_s - steady_s))
 
 
 def _measure(wanted: Requirement, part: Sequence[Interval], seconds: float) -> float | None:

@@ -194,6 +194,14 @@ def test_ctrl_c_ends_a_crew_with_its_report(wiki: FakeWiki, trace: Path, tmp_pat
     assert 0 < report["requests"]["counted"] < 150
 
 
+def test_ctrl_c_ends_a_controller_that_waits_for_its_workers(wiki: FakeWiki, trace: Path) -> None:
+    controller = started("replay", trace, "--target", wiki.url, "--listen", "127.0.0.1:0", "--expect", 1)
+    port_of(controller)
+    controller.send_signal(signal.SIGINT)
+    _, errors = controller.communicate(timeout=60)
+    assert (controller.returncode, "Traceback" in errors) == (130, False), errors
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -138,6 +138,8 @@ def test_what_failed_is_said_and_tried_again(tiny: Path) -> None:
     status, out, _ = run(tiny)
     assert status == 0
     assert (tiny / "fill.done").read_text() == "x", "what succeeded stays"
+    status, _, err = run(tiny, "--set", "steps=/elsewhere")
+    assert (status, "results of system from another file, or with other values" in err) == (2, True), err
     text = (tiny / "tiny.toml").read_text()
     (tiny / "tiny.toml").write_text(text.replace("rate = 7", "rate = 8"))
     status, _, err = run(tiny)

@@ -89,18 +89,28 @@ class Alternation:
             (self.out / name).write_text(text + "\n", encoding="utf-8")
 
     def light_rate(self, required: Sequence[Requirement]) -> float:
-        """Return LIGHT of the largest rate that A keeps in short tries; raises PlanError if it keeps none."""
+        """Return LIGHT of the largest rate that A keeps in short tries.
+
+        Raises PlanError if it keeps none, Interrupted and GeneratorTooLate.
+        """
         tries: list[Try] = []
         plan = SearchPlan()
         system = self.systems[0]
+        invalid = 0
         while isinstance(rate := bracket_of(tries, plan), float):
             pace = Pace(rate, even=True, duration_s=BRACKET_S, loop=True)
             result = system.go(pace, f"largest rate of A: {rate:.0f}/s")
             if result.ending == "interrupted":
                 raise Interrupted
             summary = system.summary(result, tuple(required), pace)
-            is_kept = result.ending == "complete" and summary["valid"]
-            is_kept = is_kept and all(row["met"] for row in summary["requirements"])
+            if not summary["valid"]:  # it says nothing of the wiki
+                click.echo(f"largest rate of A: {rate:.0f}/s {_said(summary)}", err=True)
+                invalid += 1
+                if invalid == INVALID_TRIES:
+                    raise GeneratorTooLate
+                continue
+            invalid = 0
+            is_kept = result.ending == "complete" and all(row["met"] for row in summary["requirements"])
             tries.append(Try(rate, is_kept, is_short=True))
             click.echo(f"largest rate of A: {rate:.0f}/s {'kept' if is_kept else 'missed'}", err=True)
         largest = max((one.rate for one in tries if one.is_kept), default=0.0)

@@ -94,7 +94,8 @@ def compare_command(
     --fail-if sets the exit status by p50, p95, p99, rate, cpu or cpu.ROLE:
       p50>+5%     1 if the whole interval is above +5 %, 0 if none of it is, 3 if it cannot be told
       rate<-3%    the same, below -3 %
-    A report that is not valid makes it 3, too. Without --fail-if the exit status is 0.
+    A report that is not valid makes it 3, too. Without --fail-if the exit status is 0. A B that fails in over 1 % more
+    of the requests than A, or cannot follow where A can, is worse whatever its times, and the exit status is 1.
     """
     with report_errors():
         if not b:
@@ -124,10 +125,12 @@ def write_json(path: Path, comparison: Comparison, limits: Sequence[Limit]) -> N
 
 
 def status_of(comparison: Comparison, limits: Sequence[Limit]) -> int:
-    """Return the exit status; without limits only a run that is not valid is more than 0."""
+    """Return the exit status; without limits 0, unless a run is not valid, or B fails where A does not."""
     found = {limit.judge(comparison) for limit in limits}
     if comparison.not_valid:
         return NOT_VALID
+    if comparison.why_b_fails:
+        return MISSED
     return MISSED if "missed" in found else NOT_VALID if "cannot tell" in found else MET
 
 
@@ -152,6 +155,8 @@ def print_comparison(console: Console, comparison: Comparison, limits: Sequence[
         console.print(f"{_WORDS[judged]} {limit.text}", style=style, markup=False)
     for why in comparison.not_valid:
         console.print(f"NOT VALID: {why}", style="bold red", markup=False, soft_wrap=True)
+    for why in filter(None, (comparison.why_a_fails, comparison.why_b_fails)):
+        console.print(f"FAILS: {why}; times and rates say nothing then", style="bold red", soft_wrap=True)
     console.print(
         f"B is {comparison.verdict}" if comparison.verdict != "cannot tell" else "cannot tell whether B differs",
         style=STYLES[comparison.verdict],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Final
 
 import click
@@ -14,12 +16,15 @@ from wikibench.commands.passes import TRACES, ReadProgress, Span, noted, page_of
 from wikibench.errors import PlanError
 from wikibench.options import Share
 from wikibench.statuses import CONTEXT, MISSED, report_errors
+from wikibench.trace.files import STDIN
 from wikibench.trace.likeness import MEASURES, Profile, differences
 from wikibench.trace.lines import MICROS
 from wikibench.trace.sampling import PageCounts
 from wikibench.trace.source import Trace
 
 TOP_PAGES: Final = 10
+HOURS_LISTED: Final = 48
+HOUR_US: Final = 3_600 * MICROS
 _KINDS: Final = {"view": "views", "save": "edits", "missing": "views of missing pages"}
 
 
@@ -32,11 +37,12 @@ def info(sources: tuple[str, ...]) -> None:
     counts, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
     with report_errors(), ReadProgress() as note:
         found = Trace(sources, sort_window=1)  # as the lines come: to see their disorder
-        found.open_all()
+        if STDIN not in sources:  # which is read once
+            found.open_all()
         requests = found.read() if found.folder is not None else found.raw()
         for request in span.over(noted(requests, note, lambda: f"{len(counts.counts):,} pages")):
             kinds[request.kind] += 1
-            hours[request.time_us // (3_600 * MICROS)] += 1
+            hours[request.time_us // HOUR_US] += 1
             counts.add(page_of(request))
             whole += request.time_us % MICROS == 0
             disorder += request.time_us < latest
@@ -45,13 +51,15 @@ def info(sources: tuple[str, ...]) -> None:
             raise PlanError(f"{found.name}: no request in it")
     seconds = (span.last_us - span.first_us) / MICROS
     mean = span.count / seconds if seconds > 0 else float(span.count)
-    busiest = max(hours.values()) / min(max(seconds, 1.0), 3_600.0)
+    whole_hours = [count for hour, count in hours.items() if span.first_us <= hour * HOUR_US <= span.last_us - HOUR_US]
+    busiest = max(whole_hours) / 3_600.0 if whole_hours else mean
     top = sorted(counts.counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAGES]
     said = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in kinds.most_common())
     rows = [
         ("requests", f"{span.count:,} ({said})"),
         ("span", f"{span.words()}, {len(hours):,} hours of the clock with requests"),
         ("rate", f"{mean:.4g} per second in the mean, {busiest:.4g} in the busiest hour"),
+        *_rows_of_hours(hours),
         ("times", f"{whole / span.count:.0%} in whole seconds, {disorder:,} earlier than the line before"),
         ("pages", f"{len(counts.counts):,}; the first {len(top)} have {sum(n for _, n in top) / span.count:.1%}"),
         *((f"{count:,}", page or "/") for page, count in top),
@@ -62,6 +70,15 @@ def info(sources: tuple[str, ...]) -> None:
         rows.extend((f"{count:,}", f"dropped: {reason}") for reason, count in manifest.dropped.items())
         rows.extend(("history", sentence) for sentence in manifest.history)
     _print_rows(found.name, rows)
+
+
+def _rows_of_hours(hours: Counter[int]) -> Iterator[tuple[str, str]]:
+    """Yield a row for each hour of the clock in which there are requests, HOURS_LISTED at most."""
+    for hour in sorted(hours)[:HOURS_LISTED]:
+        at = datetime.fromtimestamp(hour * 3_600, UTC)
+        yield f"{at:%Y-%m-%d %H:00}", f"{hours[hour]:,}, {hours[hour] / 3_600:.4g} per second of the hour"
+    if len(hours) > HOURS_LISTED:
+        yield "…", f"{len(hours) - HOURS_LISTED:,} hours more"
 
 
 def _print_rows(title: str, rows: list[tuple[str, str]]) -> None:

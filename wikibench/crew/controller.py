@@ -116,12 +116,17 @@ class Controller:
 def conducted(
     controller: Controller, connections: Sequence[socket.socket], listener: socket.socket | None = None
 ) -> Replay:
-    """Run the controller and block until its end; return the figures of all workers.  Raises CrewError."""
+    """Run the controller and block until its end; return the figures of all workers.
+
+    Raises CrewError, and KeyboardInterrupt if the user ended it before the load began: then there are no figures.
+    """
     began_s = time.process_time()
     with freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(controller.run(connections, listener))
     if controller.state.failure:
         raise CrewError(controller.state.failure)
+    if controller.state.begin_s is None:
+        raise KeyboardInterrupt
     return result_of(controller.state, time.process_time() - began_s)
 
 

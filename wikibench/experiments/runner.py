@@ -24,7 +24,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -80,6 +80,13 @@ class Order:
     def words(self) -> Mapping[str, str]:
         return self.experiment.sizes[self.size]
 
+    def identity(self, system: System) -> str:
+        """Return a digest of all on which the system's results depend: its file and the values that it is given."""
+        others = {name for other in self.systems if other.name != system.name for name in other.needs}
+        given = {name: value for name, value in self.given.items() if name in system.needs or name not in others}
+        text = json.dumps([asdict(system), given], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
 
 @dataclass(slots=True)
 class Runner:
@@ -101,11 +108,17 @@ class Runner:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ExperimentError(str(order.out), "another run uses this folder: wait for its end") from error
-        belongs = {"experiment": order.experiment.file, "size": order.size, "digest": order.digest}
+        belongs: Json = {"experiment": order.experiment.file, "size": order.size, "digest": order.digest}
         kept = order.out / "experiment.json"
-        if kept.exists() and json.loads(kept.read_text()) != belongs:
+        before = json.loads(kept.read_text("utf-8")) if kept.exists() else dict(belongs)
+        known: dict[str, str] = before.pop("systems", {})
+        if before != belongs:
             raise ExperimentError(str(order.out), "it has results of another experiment or size; give another folder")
-        _write(kept, belongs)
+        mine = {system.name: order.identity(system) for system in order.systems}
+        if changed := [name for name, identity in mine.items() if known.get(name, identity) != identity]:
+            why = f"it has results of {changed[0]} from another file, or with other values of --set"
+            raise ExperimentError(str(order.out), f"{why}; give another folder")
+        _write(kept, {**belongs, "systems": {**known, **mine}})
         for path in sorted((order.out / "cells").glob("*.json")):
             self.results[path.stem] = json.loads(path.read_text("utf-8"))
         for system in order.systems:

@@ -54,6 +54,9 @@ class LogFormat(Protocol):
         """Give entries the visitor that ``visitor_of`` says for an address.  Return False if lines have no address."""
 
 
+SECOND_DIGITS: Final = 11  # seconds since 1970 have no more before the year 5138
+
+
 def clf_time(text: str) -> int:
     """Return the microseconds of ``10/Oct/2000:13:55:36 -0700``, with a fraction of the second or without."""
     day, month, rest = text.split("/", 2)
@@ -89,7 +92,8 @@ def _fraction_us(digits: str) -> int:
 
 
 def _is_whole(text: str, time_us: int) -> bool:
-    return time_us % MICROS == 0 and "." not in text
+    """Return whether the log has whole seconds: milliseconds since 1970 may end in 000 by chance."""
+    return time_us % MICROS == 0 and "." not in text and not (text.isdecimal() and len(text) > SECOND_DIGITS)
 
 
 def any_time(text: str) -> int:

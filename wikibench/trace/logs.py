@@ -10,7 +10,9 @@ many times as slow as it was; so k requests of a second get k random moments of 
 
 Invariants:
     I1. Each line is kept or counted under one reason (``Tally``).
-    I2. The order of the lines of one second is kept.
+    I2. The lines of one second keep their order, also if lines of other seconds stand between them, as in the log of a
+        server that notes the begin of a request at its end: lines wait for others of their second until the log is
+        OPEN_S further, and at most SECOND_LINES of them.
 
 Knows nothing of files, and of formats only that they give entries.
 """
@@ -31,7 +33,8 @@ from wikibench.targets.paths import address_path, name_path
 from .lines import MISSING, SAVE, VIEW, Request
 from .log_entries import COMMENT, MICROS, NO_REQUEST, UNREADABLE, Entry, LogFormat
 
-SECOND_LINES: Final = 100_000  # of one second that are held to be spread over it; more are spread in several groups
+SECOND_LINES: Final = 100_000  # that wait for others of their second; a second with more is spread in several groups
+OPEN_S: Final = 60  # a request of more seconds is rare
 STATIC: Final = re.compile(
     r"\.(?:css|js|mjs|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|ttf|eot|otf)(?:\?|$)", re.IGNORECASE
 )
@@ -142,9 +145,10 @@ class Tally:
 def requests_of(
     lines: Iterable[str], log_format: LogFormat, selection: Selection, tally: Tally, rng: Uniform | None
 ) -> Iterator[Request]:
-    """Yield the requests of a log in the order of its lines, and count all lines in ``tally``.
+    """Yield the requests of a log, and count all lines in ``tally``.
 
-    ``rng`` gives the moments within whole seconds; without it they stay as logged.
+    ``rng`` gives the moments within whole seconds; without it they stay as logged, and requests come in the order of
+    the lines.
     """
     kept = _kept(lines, log_format, selection, tally)
     return (request for request, _ in kept) if rng is None else _within_seconds(kept, rng)
@@ -166,23 +170,31 @@ def _kept(
 
 
 def _within_seconds(kept: Iterable[tuple[Request, int | None]], rng: Uniform) -> Iterator[Request]:
-    group: list[Request] = []
-    group_second: int | None = None
+    waiting: dict[int, list[Request]] = {}  # by second
+    count, latest = 0, -(1 << 62)
     for request, second in kept:
-        if group and (second != group_second or len(group) >= SECOND_LINES):
-            yield from _spread(group, rng)
-            group = []
         if second is None:
             yield request
             continue
-        group_second = second
+        group = waiting.get(second)
+        if group is None:
+            group = waiting[second] = []
         group.append(request)
-    yield from _spread(group, rng)
+        count += 1
+        if second > latest:
+            latest = second
+            for done in sorted(one for one in waiting if one < latest - OPEN_S):
+                count -= len(waiting[done])
+                yield from _spread(waiting.pop(done), rng)
+        if count >= SECOND_LINES:
+            first = min(waiting)
+            count -= len(waiting[first])
+            yield from _spread(waiting.pop(first), rng)
+    for second in sorted(waiting):
+        yield from _spread(waiting[second], rng)
 
 
 def _spread(group: list[Request], rng: Uniform) -> Iterator[Request]:
-    # in a log out of order most groups are of one line
-    moments = (rng.random(),) if len(group) == 1 else in_order(rng, len(group), 1.0)
-    for request, at_s in zip(group, moments, strict=True):
+    for request, at_s in zip(group, in_order(rng, len(group), 1.0), strict=True):
         at_us = request.time_us + min(int(at_s * MICROS), MICROS - 1)
         yield Request(at_us, request.url, request.flag, None, request.attributes)

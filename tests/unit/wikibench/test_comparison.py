@@ -228,3 +228,34 @@ def test_a_report_that_is_not_valid_is_status_3(tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert "NOT VALID" in result.output
     assert "the replay was interrupted" in result.output
+
+
+def failing(number: int, failed: int, ending: str = "complete") -> dict[str, Any]:
+    """Return a report of quick answers, of which some are failures."""
+    made = report(number, slower=-0.5)
+    return {**made, "requests": {"counted": 1500, "failed": failed}, "ending": ending}
+
+
+@pytest.mark.parametrize(("failed", "ending"), [(1500, "complete"), (30, "complete"), (0, "overloaded")])
+def test_a_system_that_fails_is_worse_however_quick_its_failures_are(failed: int, ending: str, tmp_path: Path) -> None:
+    a = [run_of(report(2 * number), "a") for number in range(4)]
+    b = [run_of(failing(2 * number + 1, failed, ending), "b") for number in range(4)]
+    found, turned = compare(a, b, Random(1)), compare(b, a, Random(1))
+    (limit,) = parse_limits("p50>+5%")
+    assert (found.verdict, limit.judge(found), found.not_valid) == ("worse", "missed", ())
+    assert (turned.verdict, limit.judge(turned)) == ("better", "cannot tell")
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, made in zip(paths, (report(), failing(1, failed, ending)), strict=True):
+        path.write_text(json.dumps(made))
+    result = CliRunner().invoke(main, ["compare", *map(str, paths)])
+    assert result.exit_code == 1, result.output
+    assert "FAILS: " in result.output
+    assert "B is worse" in result.output
+
+
+def test_two_systems_that_fail_alike_are_compared_by_their_times() -> None:
+    a = [run_of(failing(2 * number, 30), "a") for number in range(4)]
+    b = [run_of({**report(2 * number + 1), "requests": {"counted": 1500, "failed": 16}}, "b") for number in range(4)]
+    assert compare(a, b, Random(1)).verdict == "worse", "twice as slow"
+    fallen = [run_of(failing(number, 0, "overloaded"), "x") for number in range(8)]
+    assert compare(fallen[::2], fallen[1::2], Random(1)).not_valid

@@ -325,6 +325,32 @@ def test_requests_of_a_second_come_at_moments_of_it_in_their_order() -> None:
     assert {one.time_us % MICROS for one in read(lines)[0]} == {0}, "as logged"
 
 
+def test_lines_of_a_second_keep_their_order_if_others_stand_between_them() -> None:
+    """A server notes the begin of a request and writes its line at the end."""
+    lines = [line_of(f"/{n}", second=10 + n % 3) for n in range(90)] + [line_of("/far", second=59)]
+    found, tally = read([*lines, line_of("/late", second=10)], seed=1)
+    assert tally.kept == len(found) == 92
+    in_time = [one.url for one in sorted(found, key=lambda one: one.time_us)]
+    for second in range(3):
+        of_second = [f"/{n}" for n in range(second, 90, 3)] + ["/late"] * (second == 0)
+        assert [url for url in in_time if url in of_second] == of_second
+
+
+def test_a_second_with_many_lines_is_spread_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wikibench.trace.logs.SECOND_LINES", 10)
+    found, _ = read([line_of(f"/{n}", second=n // 25) for n in range(50)], seed=1)
+    assert sorted(one.url for one in found) == sorted(f"/{n}" for n in range(50))
+    assert all(one.time_us // MICROS % 60 == int(one.url[1:]) // 25 for one in found)
+
+
+def test_milliseconds_are_no_whole_seconds_though_they_end_in_000() -> None:
+    lines = [f'{{"t":{1_700_000_000_000 + n * 250},"m":"GET","u":"/{n}"}}\n' for n in range(8)]
+    tally = Tally()
+    found = list(requests_of(lines, format_of("json:time=t,method=m,target=u"), Selection(), tally, random.Random(1)))
+    assert [one.time_us for one in found] == [1_700_000_000_000_000 + n * 250_000 for n in range(8)]
+    assert tally.whole_seconds == 0
+
+
 @given(st.lists(st.sampled_from(["CANARY-user", "192.0.2.77", "CANARY-agent", "CANARY-referer"]), min_size=1))
 @settings(max_examples=50)
 def test_nothing_of_a_visitor_is_in_a_trace(canaries: list[str]) -> None:

@@ -112,3 +112,15 @@ def test_standard_input_is_read_if_its_format_is_said(tmp_path: Path) -> None:
     result = command("trace", "read", "-", "--format", "common", "--out", out, text=line_of(1, "/A"))
     assert result.exit_code == 0, result.output
     assert out.read_text().endswith(" /A -;s=200\n")
+
+
+def test_info_reads_standard_input_once_and_lists_hours() -> None:
+    times = [1_704_100_000 + 400 * n for n in range(40)]  # 2024-01-01 09:06:40 and four hours more
+    lines = "".join(f"{time} /Page{n % 3} -\n" for n, time in enumerate(times))
+    result = command("trace", "info", "-", text=lines)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.replace("│", " ").split())
+    assert all(words in said for words in ("40 (40 views)", "2024-01-01 10:00 9,", "0.0025 in the busiest hour")), said
+    short = command("trace", "info", "-", text="".join(lines.splitlines(keepends=True)[:4]))
+    said = " ".join(short.output.replace("│", " ").split())
+    assert "0.003333 per second in the mean, 0.003333 in the busiest" in said, "no whole hour"
