@@ -387,12 +387,19 @@ def _columns_read(placement: Placement, query: Query) -> str:
     return f", columns {', '.join(dict.fromkeys(cells))}" if cells else ""
 
 
-def filtered(design: Design, query: Query, used: set[ColumnOf]) -> str:
-    """Return the step for the conditions that no call serves (A3), or an empty string."""
-    left: dict[ColumnOf, None] = {}
+def filtered(design: Design, query: Query, used: set[ColumnOf], path: Path) -> list[str]:
+    """Return the steps for the conditions that no call serves (A3).  A filter compares bytes, so no numbers."""
+    names: dict[bool, dict[str, None]] = {False: {}, True: {}}
+    is_limit_before = False  # a limit would count rows that the program then drops
     for one in query.conditions:
         table, column = one.column
-        if one.column not in used and column != design.placement(table).flag:
-            left[one.column] = None
-    names = [column if len(query.tables) == 1 else f"{table}.{column}" for table, column in left]
-    return f"a filter on {', '.join(names)}" if names else ""
+        if one.column in used or column == design.placement(table).flag:
+            continue
+        is_number = one.test == "range" and design.sql(table).kind_of(column) in NUMERIC
+        is_limit_before = is_limit_before or is_number or table != path.sql
+        names[is_number][column if len(query.tables) == 1 else f"{table}.{column}"] = None
+    words = {False: "a filter on", True: "as a filter compares bytes, the program checks"}
+    steps = [f"{words[at]} {', '.join(found)}" for at, found in names.items() if found]
+    if is_limit_before and query.is_limited and path.rank != ROW and (path.is_sorted or not query.order):
+        steps.append("the program reads on until it has as many rows as LIMIT says")
+    return steps

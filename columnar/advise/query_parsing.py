@@ -247,6 +247,7 @@ class _QueryReader:
             return
         if isinstance(node, exp.Exists) or node.find(exp.Select):
             self._obstacles.append("a query within the query")
+            self._conditions += [Condition(self._column(column), "in")] if column is not None else []
             return
         if isinstance(node, exp.Not) and isinstance(node.this, exp.Is) and isinstance(node.this.this, exp.Column):
             self._conditions.append(Condition(self._column(node.this.this), "filled"))

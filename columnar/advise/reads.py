@@ -155,9 +155,9 @@ def _with_joins(design: Design, shape: Shape, query: Query, path: Path) -> Answe
         done.append(table)
         rest.remove(table)
     absent, hard = _absent(query), [_BY_PROGRAM[one] for one in query.obstacles if one in _BY_PROGRAM]
-    left = "" if absent else filtered(design, query, used)
+    left = [] if absent else filtered(design, query, used, path)
     order = "" if not query.order or path.is_sorted else ", ".join(column for _, column in query.order)
-    steps += [left, *hard, *absent, *_last_steps(query)]
+    steps += [*left, *hard, *absent, *_last_steps(query)]
     is_cut = query.is_limited and bool(order) and path.rank != ROW
     if order:
         steps.append(
@@ -174,7 +174,7 @@ def _with_joins(design: Design, shape: Shape, query: Query, path: Path) -> Answe
             f"Can the pattern on {patterns[0]} begin with %? As a beginning it is a scan; otherwise no call serves it."
         )
         rules.append("R9")
-    call = "; ".join(dict.fromkeys(one for one in steps if one))
+    call = "; ".join(dict.fromkeys(steps))
     return Answer(
         shape, served, call, tuple(sorted(set(rules))), tuple(dict.fromkeys(indexes)), (), question, (path,)
     )  # fmt: skip

@@ -51,9 +51,9 @@ def answer_by_view(design: Design, shape: Shape, query: Query, path: Path) -> An
     if why:
         return Answer(shape, "no", why, ("R6", "R9"))
     end = _by_one_end(design, shape, query, placement)
-    if end is not None and end.served == "yes" and not end.indexes:
-        return end
     made = _groups(query, placement)
+    if end is not None and (made.added or not end.indexes):
+        return end
     distinct = tuple(dict.fromkeys(one.column[1] for one in query.totals if one.kind == "distinct"))
     why = _not_grouped(design, placement, made, distinct) or next(
         filter(None, (_no_total(placement, sql, one) for one in query.totals)), ""
@@ -253,7 +253,7 @@ def _steps(
         where = f"for which the condition on {', '.join(made.added)} is true"
         steps.append(f"the program adds up the groups {where}{by_count}")
     if "a group by what a function makes" in query.obstacles:
-        steps.append("the program adds up the groups (day(COLUMN) in the view's key, if days are enough)")
+        steps.append("the program adds up the groups (or day(CELL) in the view's key, if a cell has milliseconds)")
     if "HAVING" in query.obstacles:
         steps.append("HAVING is checked by the program on the groups")
     if "OFFSET" in query.obstacles:

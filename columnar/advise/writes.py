@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from columnar.advise.access import ROW, Answer, Path, end_key, member_tail, path_to, row_key
+from columnar.advise.access import NUMERIC, ROW, Answer, Path, end_key, member_tail, path_to, row_key
 from columnar.advise.reads import answer_of_read
 from columnar.advise.rules import Design, Placement, link_family, short_name
 from columnar.advise.schema import Query, Shape
@@ -23,8 +23,7 @@ _NO_DATA = "no data of the schema: nothing to serve"
 _HARD_TO_WRITE = {
     "INSERT of what a query finds": "the program reads what the query finds and puts it",
     "UPDATE over several tables": "the program writes the rows of each table",
-    "a query within the query": "the inner query first, then the writes",
-    "OR": "a read for each side of OR, then the writes",
+    "a query within the query": "the inner query first, then the writes of the rows that it names",
 }
 
 
@@ -64,7 +63,8 @@ def _answer(design: Design, shape: Shape) -> Answer:
     if not query.tables:
         return Answer(shape, "no", "it writes to no table of the schema")
     made = _write(design, shape, design.placement(query.tables[0]))
-    steps = [_HARD_TO_WRITE.get(one, f"{one}: the program decides, row by row") for one in query.obstacles]
+    hard = [one for one in query.obstacles if one != "OR"]  # its sides have a path each
+    steps = [_HARD_TO_WRITE.get(one, f"{one}: the program decides, row by row") for one in hard]
     if steps:
         return replace(made, served="program", call="; ".join([*steps, made.call]))
     return made
@@ -78,10 +78,24 @@ def _write(design: Design, shape: Shape, placement: Placement) -> Answer:
         return Answer(
             shape, "nothing", f"not needed: a put overwrites the columns `latest`, {placement.flag} is gone", ("R1",)
         )
+    if shape.query.sides:
+        return _write_sides(design, shape, placement)
     path = path_to(design, shape.query, placement.sql)
     if verb == "delete":
         return _delete(design, shape, placement, path)
     return _update(design, shape, placement, path)
+
+
+def _write_sides(design: Design, shape: Shape, placement: Placement) -> Answer:
+    """Return the changes of the rows that each side of OR names."""
+    query = replace(shape.query, sides=(), obstacles=tuple(one for one in shape.query.obstacles if one != "OR"))
+    sides = [replace(query, conditions=(*query.conditions, *side)) for side in shape.query.sides]
+    found = [_write(design, replace(shape, query=one), placement) for one in sides]
+    calls = ", and ".join(dict.fromkeys(one.call for one in found))
+    rules = tuple(dict.fromkeys(rule for one in found for rule in one.rules))
+    indexes = tuple(dict.fromkeys(index for one in found for index in one.indexes))
+    question = next((one.question for one in found if one.question), "")
+    return Answer(shape, "program", f"for each side of OR: {calls}", rules, indexes, question=question)
 
 
 def _insert(design: Design, shape: Shape, placement: Placement) -> Answer:
@@ -146,7 +160,7 @@ def _delete(design: Design, shape: Shape, placement: Placement, path: Path) -> A
 
 def _at_rows(design: Design, shape: Shape, placement: Placement, path: Path, change: str) -> Answer:
     """Return the answer for a change of the rows that a path finds."""
-    check = _check(shape.query, placement, path)
+    check = _check(design, shape.query, placement, path)
     if path.rank != ROW:
         checked = f"{check}: {change}" if check else change
         rules = (*path.rules, "R7")
@@ -158,7 +172,7 @@ def _at_rows(design: Design, shape: Shape, placement: Placement, path: Path, cha
     return Answer(shape, "program" if path.is_carried else "yes", call, rules)
 
 
-def _check(query: Query, placement: Placement, path: Path) -> str:
+def _check(design: Design, query: Query, placement: Placement, path: Path) -> str:
     """Return the condition that a row is changed by, if the statement has one beside the row's name (R7)."""
     # an index follows its table some milliseconds later: what was found by it is compared again
     used = (*placement.key, *placement.member) if path.index else path.used
@@ -170,7 +184,12 @@ def _check(query: Query, placement: Placement, path: Path) -> str:
     if not left:
         return ""
     names = ", ".join(dict.fromkeys(placement.cell_of(one.column[1]) or one.column[1] for one in left))
-    if all(one.test in ("=", "range", "null", "filled") and placement.cell_of(one.column[1]) for one in left):
+    sql = design.sql(placement.sql)
+    is_compared = all(  # as bytes, so that no number is less than another
+        one.test in ("=", "null", "filled") or (one.test == "range" and sql.kind_of(one.column[1]) not in NUMERIC)
+        for one in left
+    )
+    if is_compared and all(placement.cell_of(one.column[1]) for one in left):
         return f"check_and_mutate, if {names} is as the statement says"
     return f"read {names} and decide, then check_and_mutate, if it is as it was read"
 

@@ -173,9 +173,15 @@ def test_a_change_with_a_condition_is_a_check_and_a_mutation() -> None:
     assert call("UPDATE users SET city = 'x' WHERE name = 'ann' AND city = 'y'") == (
         "users: name: check_and_mutate, if meta:city is as the statement says: put meta:city"
     )
-    assert call("DELETE FROM users WHERE name = 'ann' AND age > 5").startswith(
-        "users: name: check_and_mutate, if meta:age"
+    assert call("DELETE FROM users WHERE name = 'ann' AND email > 'x'").startswith(
+        "users: name: check_and_mutate, if meta:email"
     )
+    assert "read meta:age and decide" in call("DELETE FROM users WHERE name = 'ann' AND age > 5")  # not as bytes
+    assert call("UPDATE users SET age = 3 WHERE name = 'ann' OR city = 'x'") == (
+        "for each side of OR: users: name: put meta:age, and users_by_city: get city; users: rows for the keys found;"
+        " for each: check_and_mutate, if meta:city is as the statement says: put meta:age"
+    )
+    assert "users: each of name: delete the row" in call("DELETE FROM users WHERE name IN (SELECT tag FROM tags)")
     assert "read meta:city and decide" in call("UPDATE users SET age = 1 WHERE name = 'ann' AND LOWER(city) = 'y'")
     assert call("UPDATE users SET city = 'x' WHERE name = 'ann'") == "users: name: put meta:city"
     assert call("INSERT INTO users (name, city) VALUES ('a', 'b')") == (
@@ -190,6 +196,11 @@ def test_conditions_that_no_call_serves_are_named() -> None:
         "SELECT sent, city FROM messages JOIN users ON name = user_name WHERE user_name = 'a' AND city = 'x'"
     )
     assert found.call.endswith("a filter on users.city")
+    number = answer("SELECT * FROM messages WHERE user_name = 'a' AND score > 5 ORDER BY sent LIMIT 3")
+    assert number.call.endswith(
+        "; as a filter compares bytes, the program checks score; the program reads on until it has as many rows as"
+        " LIMIT says"
+    )
 
 
 def test_rows_in_two_directions_or_of_several_values_are_sorted_by_the_program() -> None:
@@ -208,6 +219,9 @@ def test_rows_in_two_directions_or_of_several_values_are_sorted_by_the_program()
     [
         ("SELECT MAX(sent) FROM messages WHERE user_name = 'ann'",
          "messages: reversed scan of the keys that begin with user_name/, the first row"),
+        ("SELECT MIN(age) FROM users WHERE age > 10",
+         "users_in_order_of_age: scan in the order of age, the first row, from and to a value of ordered(age); users:"
+         " rows for the keys found"),
         ("SELECT MIN(name) FROM users", "users: scan in the order of name, the first row"),
         ("SELECT * FROM users LIMIT 10", "users: scan of all rows, with a limit"),
         ("SELECT * FROM users ORDER BY name DESC LIMIT 1", "users: reversed scan in the order of name, the first row"),
