@@ -25,7 +25,7 @@ from columnar.advise.access import (
     part,
     row_key,
 )
-from columnar.advise.functions import StoreTable, commands, functions, imports, merged_views, store_tables
+from columnar.advise.functions import StoreTable, commands, functions, imports, is_counter, merged_views, store_tables
 from columnar.advise.relations import bare
 from columnar.advise.rules import Design, Placement, link_family
 from columnar.advise.schema import Index, singular
@@ -214,9 +214,12 @@ def _becomes(design: Design, placement: Placement, index: Index, made: set[Index
         return "left out with its table"
     if index.is_full_text:
         return "nothing: no call searches texts (R9)"
-    if design.sql(placement.sql).automatic in columns and len(columns) == 1 and columns != placement.key:
-        return "nothing: the key takes the place of the id"
     tables = [one.name for one in made if one.sql == placement.sql and columns[0] in (*one.equal, *one.order)]
+    if design.sql(placement.sql).automatic in columns and len(columns) == 1 and columns != placement.key:
+        if tables:
+            return " and ".join(f"`{one}`" for one in sorted(tables))
+        is_part = columns[0] in placement.member
+        return "nothing: no query asks by it alone" if is_part else "nothing: the key takes the place of the id"
     if tables and columns[0] not in placement.key:
         return " and ".join(f"`{one}`" for one in sorted(tables))
     if set(columns) <= {*placement.key, *placement.member} or placement.form == "link":
@@ -302,6 +305,10 @@ def _assumed_of_orders(design: Design, found: Sequence[Answer]) -> Iterator[str]
             " its bits as 16 hex digits, the sign flipped. As plain text 10 would stand before 9. A program makes keys,"
             " and bounds of scans, the same way."
         )
+    counters = [f"`{one.cell_of(column.name)}` of {one.table}" for one, column in columns
+                if one.cell_of(column.name) and is_counter(design, one.sql, column.name)]  # fmt: skip
+    if counters:
+        yield f"* Statements add to {', '.join(counters)}: counters of 8 bytes, and a put writes them so, not as text."
     if any(one.indexes for one in found):
         yield "* A row that lacks a cell (NULL in SQL) is in no index table for it, and in no group of a view by it."
         yield "* Index tables and views follow some milliseconds later: a row found by an index may have changed since."

@@ -140,6 +140,26 @@ def test_an_id_at_the_end_of_a_key_needs_an_index() -> None:
     assert whole.call == "messages: get user_name/sent/id"
 
 
+def test_what_a_statement_adds_to_is_a_counter_everywhere() -> None:
+    of = small_design(
+        "UPDATE users SET age = age + 1 WHERE name = 'a'",
+        "SELECT name FROM users ORDER BY age DESC LIMIT 9",
+        "SELECT SUM(age) FROM users",
+    )
+    text = page(of)
+    assert 'values = [ordered_counter(cells.get(b"meta:age"))]' in text
+    assert '--sum "age=counter(meta:age)"' in text
+    assert (
+        "* Statements add to `meta:age` of users: counters of 8 bytes, and a put writes them so, not as text." in text
+    )
+
+
+def test_an_index_of_sql_becomes_the_index_table_that_is_made() -> None:
+    text = page(small_design("SELECT * FROM messages WHERE id = 5"))
+    assert "| messages: id | `messages_by_id` |" in text
+    assert "| messages: id | nothing: no query asks by it alone |" in page(small_design())
+
+
 def test_each_side_of_or_has_its_own_path() -> None:
     found = answer("SELECT * FROM users WHERE city = 'x' OR email = 'y'")
     assert found.served == "program"
