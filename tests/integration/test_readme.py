@@ -27,6 +27,8 @@ SHORTER = {
     "p95<500ms": "p95<60s",
     "--allow-edits": "--allow-edits --lateness 60s --timeout 60s",
     "p95<200ms": "p95<60s",
+    "--duration 40s --loop --report before": "--duration 1s --loop --lateness 60s --timeout 60s --report before",
+    "--duration 40s --loop --report after": "--duration 1s --loop --lateness 60s --timeout 60s --report after",
     "--budget 2m": "--from 2 --to 4 --duration 1s --budget 2s --lateness 60s --timeout 60s",
     "--rounds 3 --duration 10s": "--rounds 2 --duration 1s --lateness 60s --timeout 60s",
 }
@@ -105,6 +107,6 @@ def test_the_blocks_are_all_of_them() -> None:
     assert text.count("```") == 2 * len(BLOCKS)
     assert "~~~" not in text
     assert {block.language for block in BLOCKS} == {"", "python"}
-    assert len([block for block in BLOCKS if "wikibench replay" in block.text]) == 1
+    assert len([block for block in BLOCKS if "wikibench replay" in block.text]) == 2
     loads = "".join(block.text for block in BLOCKS if "wikibench" in block.text)
     assert [loads.count(typed) for typed in SHORTER] == [1] * len(SHORTER), "what is shortened is there"
