@@ -27,6 +27,16 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {processor()}, Python {platform.python_version()}"
 
 
+def busy_s() -> float:
+    """Return the seconds that the machine's cores have worked since its start; 0 if the kernel does not say."""
+    try:
+        with open("/proc/stat", encoding="ascii") as stat:
+            fields = [int(field) for field in stat.readline().split()[1:]]
+    except (OSError, ValueError):
+        return 0.0
+    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")
+
+
 def environment() -> dict[str, str | int | None]:
     """Return the moment, the machine and Python, for a report."""
     return {

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
+
+from .machine import busy_s
+
+SHORTEST_S: Final = 0.5  # of a stretch whose share says something: the kernel counts in ticks of 10 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,28 @@ class RoleUse:
 
 
 class RoleWatch:
-    """The processor time of roles from ``begin`` to ``uses``."""
+    """The processor time of roles, and of all other programs of the machine, since ``begin``."""
 
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
         self._before: list[float] = []
+        self._began = 0.0, 0.0, 0.0  # moment, seconds of the cores, seconds of this process and the roles
 
     def begin(self) -> None:
         self._before = self._cpu_s()
+        self._began = time.monotonic(), busy_s(), self._known_s()
+
+    def others_share(self) -> float | None:
+        """Return the share of the cores that other programs than this one and the roles took; None if unknown."""
+        (moment_s, worked_s, known_s), cores = self._began, os.cpu_count() or 1
+        elapsed_s = time.monotonic() - moment_s
+        if not worked_s or elapsed_s < SHORTEST_S:
+            return None
+        others_s = busy_s() - worked_s - (self._known_s() - known_s)
+        return min(max(others_s / (elapsed_s * cores), 0.0), 1.0)
+
+    def _known_s(self) -> float:
+        return sum(cpu_s_of([*(pid for role in self._roles for pid in role.pids), os.getpid()]))
 
     def uses(self) -> list[RoleUse]:
         return [

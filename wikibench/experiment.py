@@ -163,6 +163,7 @@ class Experiment:
                 "timeout_s": self.load.timeout_s,
             },
             "environment": environment(),
+            "others_cpu_share": self._watch.others_share(),
             "roles": [_role(use, result.recorder.count() + result.warm_up.count()) for use in self._watch.uses()],
         }
         found = summarize(

@@ -68,6 +68,9 @@ TITLES_BYTES: Final = 512 * 1024 * 1024
 OWN_LATENESS_WARNING_MS: Final = 10.0
 """When the generator's own lateness (p99) is over this, the report says that it, not the wiki, may be the limit."""
 
+OTHERS_CPU: Final = 0.2
+"""Share of the machine that other programs than generator and watched processes may take without a warning."""
+
 LATE_MS: Final = 100.0
 """When the generator's own lateness (p99) is over this, the replay is not valid: it did not offer what was planned.
 Below it the response times hold the lateness, and the wiki only looks slower than it is."""

@@ -19,7 +19,7 @@ from .injector import Injector
 from .latency import Figures, Interval, Pair
 from .limits import OWN_LATENESS_WARNING_MS
 from .outcome import Kind, Outcome
-from .summary import Json, milliseconds
+from .summary import Json, machine_lines, milliseconds
 from .visits import Load
 
 RECENT_INTERVALS = 3  # of which the live line shows the p95: the running one is still filling
@@ -143,6 +143,8 @@ def print_summary(console: Console, summary: Json) -> None:
         f"at most {generator['most_open_requests']} requests open",
         style="yellow" if late is not None and late > OWN_LATENESS_WARNING_MS else None,
     )
+    for line in machine_lines(summary):
+        console.print(line, markup=False)
     for warning in generator["warnings"]:
         console.print(f"note: {warning}", style="yellow")
     for failure in summary["failures"][:5]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from gauge.histogram import Histogram
 
 from .latency import PERCENTILES, Figures, Interval, Recorder, Sample
-from .limits import CLOCK_MS, CPU_WARNING_SHARE, OWN_LATENESS_WARNING_MS
+from .limits import CLOCK_MS, CPU_WARNING_SHARE, OTHERS_CPU, OWN_LATENESS_WARNING_MS
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
 
@@ -211,6 +211,20 @@ def generator(replay: Replay) -> Json:
         "resent_on_a_fresh_connection": replay.retried,
         "warnings": warnings,
     }
+
+
+def machine_lines(summary: Json) -> list[str]:
+    """Return what each watched role used, and what other programs took of the machine; older reports do not have it."""
+    lines = [
+        f"{row['role']}: {row['cpu_us_a_request']:,.0f} us of CPU a request, {row['resident_mb']:,.0f} MB"
+        for row in summary.get("roles", ())
+    ]
+    share = summary.get("others_cpu_share")
+    if share is None:
+        return lines
+    what = "all programs but the generator" if not lines else "programs beside generator and watched ones"
+    warning = ": they disturb the figures" if lines and share > OTHERS_CPU else ""
+    return [*lines, f"machine: {what} took {share:.0%} of the cores{warning}"]
 
 
 def _measure(wanted: Requirement, replay: Replay) -> float | None:

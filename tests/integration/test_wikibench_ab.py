@@ -138,3 +138,20 @@ def test_the_processor_time_of_a_role_is_that_of_its_processes() -> None:
     assert (mine.name, nobodys.cpu_s) == ("tests", 0.0)
     assert 0.02 <= mine.cpu_s <= 10
     assert mine.resident_mb > 10
+
+
+def test_what_other_programs_took_of_the_machine_is_not_what_the_generator_or_a_role_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clocks are given: of 10 s of two cores 8 s were worked, 3 s of them by this process and 1 s by the role."""
+    moments, worked, known = iter([100.0, 110.0]), iter([50.0, 58.0]), iter([(1.0, 2.0), (2.0, 5.0)])
+    monkeypatch.setattr("gauge.processes.time.monotonic", lambda: next(moments))
+    monkeypatch.setattr("gauge.processes.busy_s", lambda: next(worked))
+    monkeypatch.setattr("gauge.processes.os.cpu_count", lambda: 2)
+    watch = RoleWatch([Role("role", (4_194_305,))])
+    monkeypatch.setattr(watch, "_cpu_s", list)
+    monkeypatch.setattr("gauge.processes.cpu_s_of", lambda _pids: next(known))
+    watch.begin()
+    assert watch.others_share() == 0.2
+    monkeypatch.undo()
+    assert RoleWatch([]).others_share() is None, "it has not begun"

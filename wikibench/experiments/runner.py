@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
-from gauge.machine import environment
+from gauge.machine import busy_s, environment
 
 from .plan import (
     Cell,
@@ -197,7 +197,7 @@ class Runner:
         folder.mkdir(parents=True)
         known = self._known(cell, place, folder)
         counted, cpu_s = place.counted() if place else {}, roles.cpu_s() if roles else {}
-        began_s, busy_s, own_s = self.now_s(), _busy_s(), _children_s()
+        began_s, worked_s, own_s = self.now_s(), busy_s(), _children_s()
         statuses, commands = [], []
         for step in cell.load.steps:
             if words := command_of(step, known):
@@ -208,7 +208,7 @@ class Runner:
         after = place.counted() if place else {}
         memory, now = (roles.memory_mb(), roles.cpu_s()) if roles else ({}, {})
         steps_s, cores_s = _children_s() - own_s, (self.now_s() - began_s) * (os.cpu_count() or 1)
-        others_s = _busy_s() - busy_s - steps_s - sum(now[name] - cpu_s[name] for name in cpu_s)
+        others_s = busy_s() - worked_s - steps_s - sum(now[name] - cpu_s[name] for name in cpu_s)
         return {
             "statuses": statuses,
             "commands": commands,
@@ -294,13 +294,3 @@ def _write(path: Path, found: Any) -> None:
 def _children_s() -> float:
     times = os.times()
     return times.children_user + times.children_system
-
-
-def _busy_s() -> float:
-    """Return the seconds that the machine's cores have worked since its start; 0 if the kernel does not say."""
-    try:
-        with open("/proc/stat", encoding="ascii") as stat:
-            fields = [int(field) for field in stat.readline().split()[1:]]
-    except (OSError, ValueError):
-        return 0.0
-    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gauge.histogram import Histogram, merged
 from wikibench.errors import ReportError
 from wikibench.outcome import Outcome
-from wikibench.summary import Json, distribution
+from wikibench.summary import Json, distribution, machine_lines
 
 if TYPE_CHECKING:
     import jinja2
@@ -66,7 +66,15 @@ def _rendered_report(report: Json) -> str:
     curves = curves_of(report)
     plots = [replace(one, drawing=draw(one.name, one.title, report, curves)) for one in plots_of(report, curves)]
     data = {"report": report, "curves": curves, "live": False}
-    return rendered("report.html", data, ("report.js",), s=report, headline=headline(report), plots=plots)
+    return rendered(
+        "report.html",
+        data,
+        ("report.js",),
+        s=report,
+        headline=headline(report),
+        plots=plots,
+        machine=machine_lines(report),
+    )
 
 
 def rendered(template: str, data: Json, own_scripts: Sequence[str], *, connects: bool = False, **names: Any) -> str:

@@ -18,6 +18,7 @@ from wikibench.findings.csv_files import write_tables
 from wikibench.findings.pages import PAGE_BYTES, SERVICE, curves_of, render
 from wikibench.findings.plots import DRAWN_INTERVALS, joined
 from wikibench.report import JSON, read_report, write_report
+from wikibench.summary import machine_lines
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,21 @@ def test_the_page_of_a_crew_says_what_came_late_and_what_was_lost() -> None:
     page = render(found)
     assert "3, 1 lost, and with them the end of 56 requests" in page
     assert "12 requests, max 34 ms: the controller" in page
+
+
+def test_the_page_has_the_processor_time_of_roles_and_of_others() -> None:
+    found = made_report(8, 20)
+    assert machine_lines(found) == [], "an older report"
+    found["others_cpu_share"], found["roles"] = 0.34, []
+    assert machine_lines(found) == ["machine: all programs but the generator took 34% of the cores"]
+    found["roles"] = [{"role": "wiki", "cpu_s": 1.0, "cpu_us_a_request": 2345.0, "resident_mb": 80.2}]
+    assert machine_lines(found) == [
+        "wiki: 2,345 us of CPU a request, 80 MB",
+        "machine: programs beside generator and watched ones took 34% of the cores: they disturb the figures",
+    ]
+    page = render(found)
+    assert "<dt>wiki</dt><dd>2,345 us of CPU a request, 80 MB</dd>" in page
+    assert "they disturb the figures" in page
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": "wikibench-comparison-1"}'])
