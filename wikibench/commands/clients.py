@@ -141,7 +141,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 
 
 @click.command("clients", context_settings=CONTEXT)
-@click.argument("trace", type=click.Path(exists=True))
+@click.argument("trace", type=click.Path(exists=True, allow_dash=True))
 @click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080")
 @click.option("--number", type=Numbers(), default="1", show_default=True, help="Clients, one stretch for each number.")
 @click.option("--think", type=Duration(), default=0.0, show_default=True, help="Mean pause of a client (exponential).")
@@ -222,3 +222,6 @@ def _print(rows: Sequence[Json], within_s: float) -> None:
             f"{row['generator_cpu_share']:.0%}",
         )
     Console().print(table)
+    Console().print(
+        "A closed loop hides stalls: clients that wait ask for nothing. How long visitors wait, replay says."
+    )

@@ -30,6 +30,8 @@ from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any, Final
 
+from gauge.confidence import t_quantile
+
 from .plan import FILL, ExperimentError, Json, figure_at
 
 FORMAT: Final = "wikibench-experiment-1"
@@ -38,8 +40,7 @@ NOT_VALID: Final = 3  # the status of a step
 DIGITS: Final = 3
 _KEYS: Final = {"title", "note", "columns", "each", "ratios", "intervals", "reference", "systems", "plot"}
 _PLOT_KEYS: Final = {"x", "y"}
-# The quantiles of 95 % of Student's t by degrees of freedom from 1 on; beyond the last, the last.
-_T: Final = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
+ENDS: Final = 0.95  # of Student's t: an interval of 90 %
 _STYLE: Final = """
 :root { color-scheme: light dark; --ink: #22262b; --faint: #a9b0b8;
   --s1: #1f6fb4; --s2: #c45f00; --s3: #b3261e; --s4: #4f7a28; }
@@ -229,7 +230,7 @@ def interval_of(ratios: Sequence[float | None]) -> tuple[float, float | None, fl
     if len(logs) == 1:
         return exp(logs[0]), None, None
     middle, spread = fmean(logs), stdev(logs) / len(logs) ** 0.5
-    width = _T[min(len(logs) - 1, len(_T)) - 1] * spread
+    width = t_quantile(ENDS, len(logs) - 1) * spread
     return exp(middle), exp(middle - width), exp(middle + width)
 
 

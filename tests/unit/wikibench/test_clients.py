@@ -15,8 +15,8 @@ from wikibench.latency import Recorder, Sample
 from wikibench.outcome import Kind, Outcome
 
 
-def command(*words: object) -> Result:
-    return CliRunner().invoke(main, ["clients", *map(str, words)])
+def command(*words: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["clients", *map(str, words)], input=text)
 
 
 @pytest.fixture
@@ -42,6 +42,9 @@ def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> Non
         result = command(trace, "--target", wiki.url, "--number", "1,3", "--duration", "150ms", "--json", out)
         assert result.exit_code == 0, result.output
         assert wiki.connections <= 3 + 2, "a client keeps its connection; the check of the target had its own"
+        assert "A closed loop hides stalls" in result.output
+        piped = command("-", "--target", wiki.url, "--duration", "100ms", text=trace.read_text())
+        assert piped.exit_code == 0, piped.output
     found = json.loads(out.read_text())
     assert [row["clients"] for row in found["rows"]] == [1, 3]
     assert all(row["requests"]["counted"] > 3 and not row["requests"]["failed"] for row in found["rows"])
