@@ -33,7 +33,7 @@ from .errors import PlanError
 from .experiment import Experiment
 from .findings.csv_files import write_tables
 from .live import print_summary
-from .options import Duration, Requirements, Share, load_options
+from .options import Duration, Profile, Requirements, Share, load_options
 from .pacing import Pace, planned_seconds
 from .report import require_writable, write_report
 from .request_log import require_free
@@ -128,6 +128,12 @@ def synth(
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Stretch the trace to this mean rate per second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Replay so many times as fast as recorded.")
 @click.option("--duration", type=Duration(), help="Send for so long, such as 2m.")
+@click.option("--profile", type=Profile(), help="A rate that changes, in place of both: '100/s 1m, 100..400/s 2m'.")
+@click.option(
+    "--arrivals",
+    type=click.Choice(["trace", "poisson", "even"]),
+    help="Starts with a rate: the trace's own, stretched, random (usual with --profile), or with equal gaps.",
+)
 @click.option("--loop", is_flag=True, help="Begin the trace again when it ends before --duration.")
 @click.option("--from", "window_begin", help="Begin here: 08:00 of the first day (UTC), +2h, or 2024-01-31T08:00.")
 @click.option("--to", "window_end", help="End before this moment, in the same forms.")
@@ -162,6 +168,10 @@ def replay(
       wikibench replay day.trace --target http://127.0.0.1:8080 --rate 500 --duration 2m --loop --report out
 
     \b
+    At a rate that changes; requests come in the trace's order, again from its beginning where it ends:
+      wikibench replay day.trace --target http://127.0.0.1:8080 --profile '100/s 1m, 100..400/s 2m, 100/s 1m'
+
+    \b
     Requirements are joined by commas; all must be met, or the exit status is 1:
       p95<200ms  edit-save.p99<1s  page.max<2s  mean<50ms     response times, of all or of one kind
       errors<0.1%  errors<=3  conflicts<1%  rate>=495         shares, counts, answers per second
@@ -182,14 +192,7 @@ def replay(
       wikibench replay day.trace --target http://127.0.0.1:8080 --dashboard 127.0.0.1:9000
     """
     with report_errors():
-        pace = Pace(
-            given["rate"],
-            given["speed"],
-            given["even"],
-            given["duration"],
-            None if given["max_gap"] is None else round(given["max_gap"] * 1e6),
-            given["loop"],
-        )
+        pace = _pace_of(given)
         if report is not None:
             require_writable(report)
         if given["csv"] is not None:
@@ -207,6 +210,30 @@ def replay(
     if not summary["valid"]:
         sys.exit(NOT_VALID)
     sys.exit(MET if all(row["met"] for row in summary["requirements"]) else MISSED)
+
+
+def _pace_of(given: dict[str, Any]) -> Pace:
+    """Return the pace that the options ask for.  Raises PlanError."""
+    profile, arrivals = given["profile"], given["arrivals"]
+    if given["even"] and arrivals not in (None, "even"):
+        raise PlanError(f"--even and --arrivals {arrivals}: give one of them")
+    if arrivals is None:
+        arrivals = "even" if given["even"] else "trace" if profile is None else "poisson"
+    if profile is not None and arrivals == "trace":
+        raise PlanError("--profile has its own moments: --arrivals poisson or even")
+    is_random = arrivals == "poisson"
+    if is_random and profile is None and (given["rate"] is None or given["duration"] is None):
+        raise PlanError("--arrivals poisson needs --rate and --duration, or a --profile")
+    return Pace(
+        given["rate"],
+        given["speed"],
+        arrivals == "even",
+        given["duration"],
+        None if given["max_gap"] is None else round(given["max_gap"] * 1e6),
+        given["loop"] or is_random,
+        poisson_seed=given["seed"] if is_random else None,
+        profile=profile,
+    )
 
 
 def _write_files(summary: Json, file: Path | None, report: Path | None, tables: Path | None) -> None:

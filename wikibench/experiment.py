@@ -156,6 +156,7 @@ class Experiment:
                 "speed": pace.speed,
                 "even": pace.even,
                 "poisson_seed": pace.poisson_seed,
+                "profile": None if pace.profile is None else pace.profile.text,
                 "skipped_requests": pace.skip,
                 "duration_s": pace.duration_s,
                 "loop": pace.loop,

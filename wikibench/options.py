@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from gauge.processes import Role
+from gauge.rate_profile import RateProfile
 
 from .errors import WikibenchError
 from .limits import DRAIN_S, LATE_MS, MOST_WORKERS, OPEN_REQUESTS, TIMEOUT_S
@@ -53,6 +54,20 @@ class Share(click.ParamType[float]):
         if not 0 <= share <= 1:
             self.fail(f"{value!r} is not between 0% and 100%", param, ctx)
         return share
+
+
+class Profile(click.ParamType[RateProfile]):
+    """An option's value as a rate that changes, written as ``100/s 1m, 100..400/s 2m``."""
+
+    name = "profile"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> RateProfile:
+        if isinstance(value, RateProfile):
+            return value
+        try:
+            return RateProfile.parsed(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Requirements(click.ParamType[tuple[Requirement, ...]]):

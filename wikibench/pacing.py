@@ -5,6 +5,7 @@
     speed    := the given one, or the one that gives the whole trace the requested mean rate
     even     := start := n / rate, the gaps of the trace are not used
     poisson  := rate * duration starts anywhere in the duration, in order: the rate exactly, whatever the trace's shape
+    profile  := starts by a rate that changes, random with ``poisson`` and else even; the trace is begun again as needed
     skip     := requests before the first, of the first round: another part of the trace
 
 Invariants:
@@ -23,6 +24,7 @@ from itertools import chain, count, islice
 from typing import cast
 
 from gauge.arrivals import Uniform, in_order
+from gauge.rate_profile import RateProfile
 
 from .errors import PlanError
 from .trace.lines import MICROS, VIEW, Request
@@ -53,8 +55,13 @@ class Pace:
     loop: bool = False  # begin the trace again until ``duration_s``
     skip: int = 0  # requests of the trace before the first one
     poisson_seed: int | None = None  # random starts at ``rate`` in place of the trace's own
+    profile: RateProfile | None = None  # in place of a rate and a duration
 
     def __post_init__(self) -> None:
+        if self.profile is not None:
+            if self.rate is not None or self.speed is not None or self.duration_s is not None:
+                raise PlanError("--profile has rates and times: leave --rate, --speed and --duration out")
+            return
         if self.rate is not None and self.speed is not None:
             raise PlanError("give --rate or --speed, not both")
         for name, value in (("rate", self.rate), ("speed", self.speed), ("duration", self.duration_s)):
@@ -98,6 +105,8 @@ def speed_of(pace: Pace, shape: TraceShape) -> float:
 
 def planned_seconds(pace: Pace, shape: TraceShape) -> float:
     """Return the time over which the intended starts extend."""
+    if pace.profile is not None:
+        return pace.profile.seconds
     if pace.even and pace.rate is not None:
         once = (shape.requests - 1) / pace.rate
     else:
@@ -118,9 +127,12 @@ def plan(
     """
     if not shape.requests:
         return
-    if pace.poisson_seed is not None:
+    if pace.profile is not None:
+        rows = _at_moments(read, pace, pace.profile.moments(None if pace.poisson_seed is None else rng))
+    elif pace.poisson_seed is not None:
         assert rng is not None
-        rows = _at_random(read, pace, rng)
+        rate, duration_s = cast("float", pace.rate), cast("float", pace.duration_s)
+        rows = _at_moments(read, pace, in_order(rng, max(1, round(rate * duration_s)), duration_s))
     else:
         rows = _by_times(read, pace, shape)
     edits = 0
@@ -153,10 +165,11 @@ def _by_times(read: Callable[[], Iterable[Request]], pace: Pace, shape: TraceSha
             return
 
 
-def _at_random(read: Callable[[], Iterable[Request]], pace: Pace, rng: Uniform) -> Iterator[tuple[float, Request]]:
-    rate, duration_s = cast("float", pace.rate), cast("float", pace.duration_s)
+def _at_moments(
+    read: Callable[[], Iterable[Request]], pace: Pace, moments: Iterable[float]
+) -> Iterator[tuple[float, Request]]:
     requests = chain(islice(read(), pace.skip, None), chain.from_iterable(read() for _ in count()))
-    for start_s in in_order(rng, max(1, round(rate * duration_s)), duration_s):
+    for start_s in moments:
         yield start_s, next(requests)
 
 

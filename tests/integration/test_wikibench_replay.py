@@ -248,6 +248,27 @@ def test_wrong_usage_is_told_in_a_line(wiki: FakeWiki, tmp_path: Path) -> None:
     assert command("replay", bad, "--target", wiki.url, "--skip-bad-lines").exit_code == 0
 
 
+def test_a_rate_that_changes_and_random_arrivals(wiki: FakeWiki, tmp_path: Path) -> None:
+    trace, out = tmp_path / "t", tmp_path / "out.json"
+    trace.write_text("1 1.000 http://w/A -\n2 9.000 http://w/B -\n")
+    words = ("replay", trace, "--target", wiki.url)
+    result = command(*words, "--profile", "50/s 200ms, 50..100/s 200ms", "--json", out)
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text())["requests"]["counted"] == 25
+    result = command(*words, "--arrivals", "poisson", "--rate", 100, "--duration", "0.3s", "--json", out)
+    assert result.exit_code == 0, result.output
+    assert json.loads(out.read_text())["requests"]["counted"] == 30
+    for bad, why in (
+        (("--profile", "fast"), "not of the form"),
+        (("--profile", "5/s 1s", "--arrivals", "trace"), "poisson or even"),
+        (("--profile", "5/s 1s", "--rate", 5), "leave --rate"),
+        (("--arrivals", "poisson"), "needs --rate and --duration"),
+        (("--even", "--arrivals", "poisson"), "give one of them"),
+    ):
+        refused = command(*words, *bad)
+        assert (refused.exit_code, why in " ".join(refused.output.split())) == (2, True), refused.output
+
+
 def test_search_finds_the_largest_rate_that_keeps_the_requirement(wiki: FakeWiki, tmp_path: Path) -> None:
     # a try of 0.2 s at 250 a second asks for the first 50 pages, and the pages after them fail: what a try finds
     # follows from its rate, not from how quick this machine is today

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gauge.rate_profile import RateProfile
 from wikibench.errors import PlanError
 from wikibench.pacing import Pace, Planned, plan, planned_seconds, shape_of
 from wikibench.trace.lines import Request
@@ -112,3 +113,16 @@ def test_equal_gaps_begin_where_they_should_too() -> None:
     found = planned([0, 1, 2], Pace(rate=10, even=True, duration_s=0.5, loop=True, skip=2))
     assert [one.request.url for one in found] == ["2", "0", "1", "2", "0"]
     assert [one.start_s for one in found] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+
+
+def test_a_profile_takes_the_trace_in_order_and_again_from_its_beginning() -> None:
+    even = Pace(profile=RateProfile.parsed("2/s 2s, 2..6/s 2s"), even=True)
+    found = planned([0, 1_000_000, 5_000_000], even)
+    assert [one.request.url for one in found] == [str(n % 3) for n in range(12)]
+    assert [one.start_s for one in found[:5]] == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert planned_seconds(even, shape_of([Request(0, "a")])) == 4.0
+    chance = planned([0, 1_000_000], Pace(profile=even.profile, poisson_seed=3))
+    assert len(chance) == 12
+    assert [one.start_s for one in chance] != [one.start_s for one in found]
+    with pytest.raises(PlanError, match="leave --rate"):
+        Pace(rate=5.0, profile=even.profile)
