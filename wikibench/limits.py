@@ -39,7 +39,7 @@ DASHBOARD_CLIENTS: Final = 20
 """Browsers that follow a running replay: each gets 10 KB a second from the controller's process."""
 
 REQUEST_LINES: Final = 10_000_000
-"""Of a file of ``replay --requests``: some 300 MB packed.  What comes later is counted, and left out."""
+"""Lines of a file of ``replay --requests``: some 300 MB packed.  Later requests are counted, and left out."""
 
 FAILURES_KEPT: Final = 50
 """Failed requests shown one by one in the report; all are counted."""

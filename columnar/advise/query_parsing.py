@@ -18,7 +18,7 @@ from typing import Final
 from sqlglot import exp
 
 from columnar.advise.parsing import tree_of
-from columnar.advise.schema import ColumnOf, Condition, Query, Schema, Sorting, Test, Total
+from columnar.advise.schema import ColumnOf, Condition, Query, Schema, Sorting, Test, Total, Verb
 from columnar.advise.shapes import CUT
 
 SIDES: Final = 20  # of one OR, each with its own path
@@ -295,7 +295,7 @@ class _QueryReader:
 
     def _with(
         self,
-        verb: str,
+        verb: Verb,
         *,
         order: exp.Expression | None = None,
         limit: exp.Expr | None = None,
@@ -316,7 +316,7 @@ class _QueryReader:
         is_one = isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Literal)  # shapes keep LIMIT 1
         falling = {bool(one.args.get("desc")) for one in ordered}
         return Query(
-            verb,  # type: ignore[arg-type]
+            verb,
             tuple(self._tables),
             tuple(dict.fromkeys(self._joins)),
             tuple(dict.fromkeys(self._conditions)),
@@ -342,6 +342,9 @@ def _parts(node: exp.Expr) -> Iterator[exp.Select]:
         yield node
 
 
+_PATTERNS: Final[dict[str, Test]] = {"?%": "prefix", "?": "=", "": "pattern"}  # of LIKE
+
+
 def _test_of(node: exp.Expr) -> Test:
     if isinstance(node, exp.EQ | exp.NullSafeEQ):
         return "="
@@ -352,5 +355,5 @@ def _test_of(node: exp.Expr) -> Test:
     if isinstance(node, exp.Like | exp.ILike):
         pattern = node.expression
         text = pattern.name if isinstance(pattern, exp.Literal) else ""
-        return {"?%": "prefix", "?": "=", "": "pattern"}.get(text, "within")  # type: ignore[return-value]
+        return _PATTERNS.get(text, "within")
     return "null" if isinstance(node, exp.Is) else "other"

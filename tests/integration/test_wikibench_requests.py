@@ -17,7 +17,7 @@ from tests.support.fake_wiki import FakeWiki
 from wikibench.cli import main
 from wikibench.latency import Sample
 from wikibench.outcome import Kind, Outcome
-from wikibench.request_log import COLUMNS, RequestLog
+from wikibench.request_log import COLUMNS, request_log
 
 VIEWS, EDITS = 40, 5
 ONE = Sample(Kind.PAGE, Outcome.BROKEN, 1.0, 1.25, 1.5, 17, "/a,b", 'said "no"\nand went')
@@ -107,7 +107,8 @@ def test_requests_of_an_earlier_replay_are_kept(wiki: FakeWiki, trace: Path, tmp
 
 
 def test_a_full_file_says_how_many_requests_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RequestLog.created(tmp_path, 7, most_lines=2) as log:
+    with request_log(tmp_path, 7, most_lines=2) as log:
+        assert log is not None
         for _ in range(5):
             log.add(ONE, is_warm_up=False)
     assert (
