@@ -202,6 +202,14 @@ def test_ctrl_c_ends_a_controller_that_waits_for_its_workers(wiki: FakeWiki, tra
     assert (controller.returncode, "Traceback" in errors) == (130, False), errors
 
 
+def test_a_crew_that_is_interrupted_before_it_begins_has_no_figures() -> None:
+    state = ControllerState(Load(parse_target("http://127.0.0.1:9")), [Planned(0.0, Request(0, "/"))], 1)
+    state.prepare()
+    state.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        conducted(Controller(state, LiveLine("")), ())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

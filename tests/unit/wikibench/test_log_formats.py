@@ -341,6 +341,9 @@ def test_a_second_with_many_lines_is_spread_in_groups(monkeypatch: pytest.Monkey
     found, _ = read([line_of(f"/{n}", second=n // 25) for n in range(50)], seed=1)
     assert sorted(one.url for one in found) == sorted(f"/{n}" for n in range(50))
     assert all(one.time_us // MICROS % 60 == int(one.url[1:]) // 25 for one in found)
+    lines = iter([line_of(f"/{n}", second=1) for n in range(50)])
+    next(requests_of(lines, format_of("combined"), Selection(), Tally(), random.Random(1)))
+    assert len(list(lines)) == 40, "no more lines wait than the bound"
 
 
 def test_milliseconds_are_no_whole_seconds_though_they_end_in_000() -> None:

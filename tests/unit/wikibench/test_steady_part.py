@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from gauge.rate_search import SearchPlan, Step
+from gauge.rate_search import SearchPlan, Step, Try
 from tests.unit.wikibench.test_latency import replay_of
+from wikibench.commands.ab import Alternation, GeneratorTooLate
 from wikibench.commands.search import Searching
 from wikibench.latency import Recorder, Sample
 from wikibench.outcome import Kind, Outcome
@@ -79,8 +80,8 @@ class Run:
         self.seconds.append(pace.duration_s)
         return self.results.pop(0)
 
-    def summary(self, _result: Replay, _required: Any, _pace: Any, _verdicts: Any) -> dict[str, Any]:
-        return {"valid": self.valid, "ending": "complete"}
+    def summary(self, _result: Replay, _required: Any, _pace: Any, _verdicts: Any = None) -> dict[str, Any]:
+        return {"valid": self.valid, "not_valid_because": ["too late"], "ending": "complete", "requirements": []}
 
 
 def searching(run: Run) -> Searching:
@@ -104,3 +105,24 @@ def test_a_try_that_is_not_valid_is_not_made_longer() -> None:
     made = searching(run)._made(Step(50.0, 20.0, is_short=False))
     assert (run.seconds, made is not None and made[0].is_kept) == ([20.0], False)
     assert searching(Run(a_try(ending="interrupted")))._made(Step(50.0, 20.0, is_short=False)) is None
+
+
+def test_a_curve_is_measured_only_around_an_answer_each_try_from_a_place_of_its_own() -> None:
+    run = Run()
+    search = searching(run)
+    search.measure_curve()
+    search.tries = [Try(100.0, is_kept=True, is_short=True)]
+    search.is_generators = True
+    search.measure_curve()
+    assert run.seconds == [], "no rate, or one that is the generator's"
+    step = Step(50.0, 20.0, is_short=False)
+    before = search._pace(step).skip, search._pace(step).skip
+    search.curve.append({})
+    assert before == (before[0],) * 2 != (search._pace(step).skip,) * 2
+
+
+def test_a_generator_that_is_too_late_says_nothing_of_a() -> None:
+    run = Run(*[a_try()] * 5, valid=False)
+    with pytest.raises(GeneratorTooLate):
+        Alternation([run], None, even=True).light_rate(P95)  # type: ignore[list-item]
+    assert len(run.seconds) == 3
