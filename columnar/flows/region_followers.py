@@ -270,7 +270,7 @@ class RegionFollowers(ChangeListener):
                 self.step_follower(follower)
             except UNEXPECTED as fault:  # I2
                 self._steps.plan_again(follower, fault)
-        with surviving(LOOP):  # next the region acknowledges its writes, whatever was raised here
+        with surviving(LOOP):  # the writes are acknowledged, and the next group's must be, whatever is raised here
             self._upkeep.slow_writers(region)
             if self.readers is not None:
                 self.readers.changes_durable(region)
