@@ -45,6 +45,7 @@ from .targets.target import parse_target
 from .targets.titles import titles_of_file, titles_of_wiki
 from .trace.files import write_trace
 from .trace.synth import Recipe, size_of, synthesize
+from .whole_files import write_whole
 
 
 @click.group(cls=Statuses, context_settings=CONTEXT)
@@ -239,7 +240,7 @@ def _pace_of(given: dict[str, Any]) -> Pace:
 def _write_files(summary: Json, file: Path | None, report: Path | None, tables: Path | None) -> None:
     with report_errors():
         if file is not None:
-            file.write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_whole(file, json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
         if report is not None:
             click.echo(f"report: {write_report(report, summary)}")
         if tables is not None:

@@ -13,6 +13,7 @@ from gauge import machine
 
 from .errors import MissingPlotsError, ReportError
 from .summary import Json
+from .whole_files import write_whole
 
 HTML, JSON = "report.html", "report.json"
 REPORT_BYTES: Final = 2 << 20  # both files together are smaller
@@ -47,7 +48,7 @@ def write_report(folder: Path, summary: Json) -> Path:
     """Write both files into ``folder``, which is made if missing; return the path of the HTML."""
     folder.mkdir(parents=True, exist_ok=True)
     # the JSON first, so that it is not lost if drawing fails
-    (folder / JSON).write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole(folder / JSON, json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
     return write_page(folder / HTML, summary)
 
 
@@ -57,7 +58,7 @@ def write_page(path: Path, summary: Json) -> Path:
 
     if find_spec("matplotlib") is None:
         raise MissingPlotsError
-    path.write_text(render(summary), encoding="utf-8")
+    write_whole(path, render(summary))
     return path
 
 

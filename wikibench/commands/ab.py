@@ -24,6 +24,7 @@ from wikibench.pacing import Pace
 from wikibench.requirements import Requirement
 from wikibench.statuses import CONTEXT, INTERRUPTED, NOT_VALID, report_errors
 from wikibench.summary import Json
+from wikibench.whole_files import write_whole
 
 from .compare import SEED, limit_option, margin_option, print_comparison, status_of, write_json
 
@@ -86,7 +87,7 @@ class Alternation:
         self.runs[place].append(run_of(summary, name))
         if self.out is not None:
             text = json.dumps(summary, indent=1, ensure_ascii=False)
-            (self.out / name).write_text(text + "\n", encoding="utf-8")
+            write_whole(self.out / name, text + "\n")
 
     def light_rate(self, required: Sequence[Requirement]) -> float:
         """Return LIGHT of the largest rate that A keeps in short tries.

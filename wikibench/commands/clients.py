@@ -38,6 +38,7 @@ from wikibench.targets.target_check import require_answer
 from wikibench.trace.lines import Request
 from wikibench.trace.source import Trace
 from wikibench.visits import Load, Visitor
+from wikibench.whole_files import write_whole
 
 FORMAT: Final = "wikibench-clients-1"
 MOST_CLIENTS: Final = 1024  # connections of one process: more would measure its descriptors
@@ -187,7 +188,7 @@ def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None,
         about = {"think_ms": given["think"] * 1000, "within_ms": given["within"] * 1000, "seed": given["seed"]}
         found = {"format": FORMAT, "target": load.target.url(""), **about, "environment": environment(), "rows": rows}
         with report_errors():
-            file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            write_whole(file, json.dumps(found, indent=1) + "\n")
     good = sum(row["requests"]["counted"] - row["requests"]["failed"] for row in rows)
     sys.exit(MET if good else MISSED)
 

@@ -20,6 +20,7 @@ from wikibench.errors import PlanError, ReportError, WikibenchError
 from wikibench.options import Share
 from wikibench.report import JSON
 from wikibench.statuses import CONTEXT, MET, MISSED, NOT_VALID, report_errors
+from wikibench.whole_files import write_whole
 
 SEED: Final = 1  # blocks are drawn by it, so that the same reports give the same words
 STYLES = {"better": "green", "worse": "bold red", "same": "green", "cannot tell": "yellow"}
@@ -121,7 +122,7 @@ def read_run(path: Path) -> Run:
 
 def write_json(path: Path, comparison: Comparison, limits: Sequence[Limit]) -> None:
     text = json.dumps(json_of(comparison, limits), indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_whole(path, text + "\n")
 
 
 def status_of(comparison: Comparison, limits: Sequence[Limit]) -> int:

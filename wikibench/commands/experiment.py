@@ -19,6 +19,7 @@ from wikibench.experiments.system import System, read_system
 from wikibench.experiments.tables import Page, check_tables, facts_of, html_of, json_of, markdown_of, table_of
 from wikibench.options import Duration
 from wikibench.statuses import CONTEXT, MET, MISSED, NOT_VALID, report_errors
+from wikibench.whole_files import write_whole
 
 DETAILS_CHARS: Final = 2_000_000  # of all results, at the end of the page
 SHIPPED: Final = Path(experiments.__file__).parent
@@ -117,10 +118,10 @@ def _write_pages(folder: Path, page: Page, results: dict[str, Json]) -> None:
         drawings = drawings_of(page)
     else:
         click.echo("the page has no plots: pip install 'columnar[plots]', and give the same command again", err=True)
-    (folder / "index.html").write_text(html_of(page, details[:DETAILS_CHARS], drawings), encoding="utf-8")
-    (folder / "results.md").write_text(markdown_of(page), encoding="utf-8")
+    write_whole(folder / "index.html", html_of(page, details[:DETAILS_CHARS], drawings))
+    write_whole(folder / "results.md", markdown_of(page))
     found = {**json_of(page), "cells": results}
-    (folder / "results.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole(folder / "results.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     click.echo(markdown_of(page))
     click.echo(f"page: {folder / 'index.html'}", err=True)
 

@@ -35,6 +35,7 @@ from wikibench.requirements import Requirement
 from wikibench.statuses import CONTEXT, INTERRUPTED, MET, MISSED, NOT_VALID, report_errors
 from wikibench.steady_part import judge_try
 from wikibench.summary import Json, Replay
+from wikibench.whole_files import write_whole
 
 INVALID_TRIES: Final = 3  # of one step
 SHORT_S: Final = 8.0
@@ -208,7 +209,7 @@ def _say_answer(searching: Searching, file: Path | None, report: Path | None) ->
     with report_errors():
         if file is not None:
             ends = {"valid": not searching.is_generators, "interrupted": searching.is_interrupted}
-            file.write_text(json.dumps(answer_of(found, tries, searching.curve) | ends, indent=1) + "\n", "utf-8")
+            write_whole(file, json.dumps(answer_of(found, tries, searching.curve) | ends, indent=1) + "\n")
         if report is not None:
             if best is not None:
                 click.echo(f"report: {write_report(report, best[2])}")

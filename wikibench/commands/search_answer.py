@@ -15,6 +15,7 @@ from rich.console import Console
 from gauge.rate_search import Found, Try
 from wikibench.experiments.tables import NONE, Page, Row, Table, html_of, text_of_value
 from wikibench.summary import Json
+from wikibench.whole_files import write_whole
 
 FORMAT: Final = "wikibench-search-1"
 PAGE: Final = "search.html"
@@ -161,7 +162,7 @@ def write_search_page(folder: Path, words: Sequence[str], found: Found, tries: T
         facts += [("machine", f"{machine['cores']} cores, {machine['processor']}"), ("begun", str(machine["date"]))]
     answer = " ".join(f"{one[0].upper()}{one[1:]}." for one in words)
     page = Page("The largest rate that a wiki keeps", answer, tuple(facts), tuple(tables))
-    path.write_text(html_of(page, "", _drawings(found, tries, curve)), encoding="utf-8")
+    write_whole(path, html_of(page, "", _drawings(found, tries, curve)))
     return path
 
 

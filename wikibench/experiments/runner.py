@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from gauge.machine import busy_s, environment
+from wikibench.whole_files import write_whole
 
 from .plan import (
     Cell,
@@ -282,13 +283,7 @@ def _versions(place: Place) -> list[str]:
 
 def _write(path: Path, found: Any) -> None:
     """Write the whole file, or leave what was there (R2)."""
-    made = path.with_suffix(".new")
-    with made.open("w", encoding="utf-8") as file:
-        json.dump(found, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    made.replace(path)
+    write_whole(path, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 def _children_s() -> float:

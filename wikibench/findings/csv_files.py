@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from wikibench.summary import Json
+from wikibench.whole_files import write_whole
 
 INTERVALS, KINDS = "intervals.csv", "kinds.csv"
 _OVER_TIME: Final = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
@@ -19,8 +21,9 @@ def write_tables(folder: Path, report: Json) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = folder / INTERVALS, folder / KINDS
     for path, table in zip(paths, (interval_rows(report), kind_rows(report)), strict=True):
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows(table)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(table)
+        write_whole(path, text.getvalue())
     return paths
 
 
