@@ -173,11 +173,11 @@ class Runner:
     def _filled(self, place: Place) -> Json:
         """Fill a system from nothing, and note that it is filled."""
         ports = place.folder / "ports.json"
-        kept = ports.read_bytes() if ports.exists() else b"{}"
+        kept = ports.read_text("utf-8") if ports.exists() else "{}"
         if place.folder.exists():
             shutil.rmtree(place.folder)  # what a killed filling has left
         place.folder.mkdir(parents=True)
-        ports.write_bytes(kept)
+        write_whole(ports, kept)
         began_s = self.now_s()
         log = place.folder / "fill.log"
         for step in place.system.prepare:

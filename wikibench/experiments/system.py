@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gauge.processes import cpu_s_of, resident_mb
+from wikibench.whole_files import write_whole
 
 from .guard import QuotaGroup
 from .plan import FILL, ExperimentError, Json, Known, command_of, unknown_words
@@ -148,7 +149,7 @@ def ports_in(folder: Path, names: Sequence[str]) -> dict[str, int]:
                 made.bind(("127.0.0.1", 0))
                 found[name] = made.getsockname()[1]
         folder.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(found))
+        write_whole(kept, json.dumps(found))
     return {name: found[name] for name in names}
 
 
