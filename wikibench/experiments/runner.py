@@ -42,7 +42,7 @@ from .plan import (
     parse_experiment,
     unknown_words,
 )
-from .system import Place, Running, System, SystemFailedError, end_guard, running, start_guard
+from .system import Place, Running, System, SystemFailedError, counted_since, end_guard, running, start_guard
 
 CELL: Final = "wikibench-cell-1"
 STEP_TIMES: Final = 20.0  # a step that lasts so many times its estimate, and STEP_LEAST_S, is ended
@@ -217,7 +217,8 @@ class Runner:
             "steps_cpu_s": round(steps_s, 3),
             "others_cpu_share": round(max(others_s, 0.0) / max(cores_s, 1e-9), 3),
             "roles": {name: {"cpu_s": round(now[name] - cpu_s[name], 3), "memory_mb": memory[name]} for name in cpu_s},
-            "counters": {name: after[name] - value for name, value in counted.items() if name in after},
+            "counters": counted_since(counted, after),
+            "why_uncapped": roles.why_uncapped if roles else "",
         }
 
     def _known(self, cell: Cell, place: Place | None, folder: Path) -> Known:

@@ -8,7 +8,8 @@
     versions             commands that print a version, the first line of each
     [[roles]]            name, start, ready = {address, url or line}, stop, cpus = [0], quota = 0.1, ready_s, pids,
                          members, member_count, member_quota
-    [[counters]]         name, url, metric: a counter in Prometheus' text, read before and after each load
+    [[counters]]         name, url, metric, by: a counter in Prometheus' text, read before and after each load; ``by``
+                         is a label, each value of which is counted apart
 
 No word goes through a shell.  Ports ({port.NAME}) are free ones of loopback, chosen once and kept beside the data.
 """
@@ -33,7 +34,7 @@ from typing import Any, Final
 from gauge.processes import cpu_s_of, resident_mb
 from wikibench.whole_files import write_whole
 
-from .guard import QuotaGroup
+from .guard import QuotaGroup, why_no_quota
 from .plan import FILL, ExperimentError, Json, Known, command_of, unknown_words
 
 READY_S: Final = 120.0
@@ -41,6 +42,7 @@ GRACE_S: Final = 30.0  # of a program that was asked to end
 FREE_S: Final = 40.0  # in which a role of a killed experiment has left its port
 LOG_LINES: Final = 5  # of a role that does not start, in the error
 METRICS_BYTES: Final = 4 << 20
+Counts = float | dict[str, float]
 _POLL_S: Final = 0.05
 _PORT: Final = re.compile(r"\{port\.(\w+)\}")
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -203,23 +205,43 @@ class Place:
             raise SystemFailedError(self.system.file, f"no page names: {path} was not written by a step of fill")
         return len(path.read_text("utf-8").splitlines())
 
-    def counted(self) -> dict[str, float]:
-        """Return the system's counters, as far as they can be read."""
-        found = {}
+    def counted(self) -> dict[str, Counts]:
+        """Return the system's counters, as far as they can be read; one with a label has a figure for each value."""
+        found: dict[str, Counts] = {}
         for counter in self.system.counters:
             with suppress(OSError, ValueError, KeyError):
                 with _OPENER.open(_put(self.system, counter["url"], self.known), timeout=10) as answer:
                     text = answer.read(METRICS_BYTES).decode("utf-8", "replace")
-                found[counter["name"]] = metric_in(text, counter["metric"])
+                by_value = metrics_in(text, counter["metric"], counter.get("by", ""))
+                found[counter["name"]] = by_value if "by" in counter else by_value[""]
         return found
 
 
-def metric_in(text: str, name: str) -> float:
-    """(pure) Return the sum of all samples of a metric in Prometheus' text.  Raises KeyError if it has none."""
-    values = [float(one[1]) for one in re.finditer(rf"^{re.escape(name)}(?:\{{[^\n]*\}})? (\S+)$", text, re.M)]
-    if not values:
+def metrics_in(text: str, name: str, label: str = "") -> dict[str, float]:
+    """(pure) Return the sums of a metric's samples in Prometheus' text, by the value of a label; without one under "".
+
+    Raises KeyError if the metric has no sample.
+    """
+    found: dict[str, float] = {}
+    for labels, value in re.findall(rf"^{re.escape(name)}(?:\{{([^\n]*)\}})? (\S+)$", text, re.M):
+        match = re.search(rf'(?:^|,){re.escape(label)}="([^"]*)"', labels) if label else None
+        key = match[1] if match else ""
+        found[key] = found.get(key, 0.0) + float(value)
+    if not found:
         raise KeyError(name)
-    return sum(values)
+    return found
+
+
+def counted_since(before: Mapping[str, Counts], after: Mapping[str, Counts]) -> dict[str, Counts]:
+    """(pure) Return by how much the counters grew, as far as both have them."""
+    found: dict[str, Counts] = {}
+    for name, now in after.items():
+        was = before.get(name)
+        if isinstance(now, dict) and isinstance(was, dict):
+            found[name] = {value: count - was.get(value, 0.0) for value, count in now.items()}
+        elif not isinstance(now, dict) and not isinstance(was, dict) and was is not None:
+            found[name] = now - was
+    return found
 
 
 def _put(system: System, word: str, known: Known) -> str:
@@ -233,7 +255,8 @@ def _put(system: System, word: str, known: Known) -> str:
 class Running:
     """The processes of a system that has started."""
 
-    def __init__(self, place: Place, guards: Mapping[str, subprocess.Popen[bytes]]) -> None:
+    def __init__(self, place: Place, guards: Mapping[str, subprocess.Popen[bytes]], why_uncapped: str) -> None:
+        self.why_uncapped = why_uncapped  # why its quotas do not bound it; empty if they do, or if it has none
         self._place = place
         self._guards = guards
 
@@ -262,17 +285,21 @@ def running(place: Place, label: str) -> Iterator[Running]:
     """Start the roles in order, each once the one before it is ready; end them in the opposite order."""
     guards: dict[str, subprocess.Popen[bytes]] = {}
     groups: list[QuotaGroup] = []
+    is_capped = any(_quota(place, one) for role in place.system.roles for one in (role.quota, role.member_quota))
+    why_uncapped = why_no_quota() if is_capped else ""
     for port in port_names(place.system):
         _require_free(place, int(place.known.texts[f"port.{port}"]))
     try:
         for role in place.system.roles:
             log = place.folder / f"{role.name}.log"
             log.unlink(missing_ok=True)
-            guards[role.name] = _start(place, role, log, label)
+            guards[role.name] = _start(place, role, log, label, is_capped=not why_uncapped)
             _wait_until_ready(place, role, guards[role.name], log)
             if role.members and label != FILL:
-                _bound_members(place, role, groups)
-        yield Running(place, guards)
+                pids = _members(place, role)
+                if not why_uncapped:
+                    _bound_members(place, role, pids, groups)
+        yield Running(place, guards, why_uncapped)
     finally:
         for guard in reversed(guards.values()):
             end_guard(guard)
@@ -280,28 +307,31 @@ def running(place: Place, label: str) -> Iterator[Running]:
             group.remove()
 
 
-def _bound_members(place: Place, role: Role, groups: list[QuotaGroup]) -> None:
-    """Take each member of the role into a group of its own, with its share of a core."""
+def _quota(place: Place, quota: float | str) -> float:
+    return float(_put(place.system, str(quota), place.known))
+
+
+def _members(place: Place, role: Role) -> list[int]:
+    """Return the processes of the role's members, once all of them are there."""
     wanted, until_s = int(_put(place.system, role.member_count, place.known)), time.monotonic() + role.ready_s
-    quota = float(_put(place.system, str(role.member_quota), place.known))
     while True:
         done = subprocess.run(
             command_of(role.members, place.known), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         pids = sorted({int(one) for one in re.findall(r'"pid": *([1-9]\d*)', done.stdout)})
         if len(pids) >= wanted:
-            break
+            return pids
         if time.monotonic() > until_s:
             why = f"role {role.name} has {len(pids)} of {wanted} members: {done.stderr.strip() or done.stdout.strip()}"
             raise SystemFailedError(place.system.file, why)
         time.sleep(_POLL_S)
+
+
+def _bound_members(place: Place, role: Role, pids: Sequence[int], groups: list[QuotaGroup]) -> None:
+    """Take each member of the role into a group of its own, with its share of a core."""
     for number, pid in enumerate(pids):
-        group = QuotaGroup(f"wikibench-{os.getpid()}-{role.name}-{number}", quota)
-        try:
-            group.make()
-        except OSError as error:
-            why = f"no control group can be made here ({error.strerror}): run as root, or on a machine that allows it"
-            raise SystemFailedError(place.system.file, why) from error
+        group = QuotaGroup(f"wikibench-{os.getpid()}-{role.name}-{number}", _quota(place, role.member_quota))
+        group.make()
         groups.append(group)
         group.add(pid)
 
@@ -322,8 +352,8 @@ def _require_free(place: Place, port: int) -> None:
         time.sleep(_POLL_S)
 
 
-def _start(place: Place, role: Role, log: Path, label: str) -> subprocess.Popen[bytes]:
-    quota = float(_put(place.system, role.quota, place.known)) if isinstance(role.quota, str) else role.quota
+def _start(place: Place, role: Role, log: Path, label: str, *, is_capped: bool) -> subprocess.Popen[bytes]:
+    quota = _quota(place, role.quota) if is_capped else 0.0
     given = {
         "start": command_of(role.start, place.known),
         "stop": command_of(role.stop, place.known),

@@ -24,7 +24,7 @@ Knows nothing of files.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
@@ -268,8 +268,11 @@ def _middle(values: Sequence[float]) -> float | None:
 def value_of(column: Json, found: Json) -> float | None:
     """Return a column's figure of a repetition; None if a part of it is missing."""
     path = str(column["value"])
-    value = _sum_at(found, path)
-    if value is None and path.partition(".")[0] in found:
+    load = path.partition(".")[0]
+    if column.get("capped") and figure_at(found, f"{load}.why_uncapped"):
+        return None
+    value = _sum_at(found, path, max if column.get("largest") else sum)
+    if value is None and load in found:
         value = column.get("missing")
     if "per" in column and value is not None:
         by = _sum_at(found, str(column["per"]))
@@ -277,13 +280,15 @@ def value_of(column: Json, found: Json) -> float | None:
     return None if value is None else value * float(column.get("times", 1))
 
 
-def _sum_at(found: Json, path: str) -> float | None:
-    before, star, after = path.partition(".*.")
+def _sum_at(found: Json, path: str, all_of: Callable[[list[float]], float] = sum) -> float | None:
+    before, star, after = path.partition(".*")
     if star:
         inner = figure_at(found, before)
-        values = [figure_at(one, after) for one in inner.values()] if isinstance(inner, Mapping) else []
-        numbers = [float(one) for one in values if _is_number(one)]
-        return sum(numbers) if numbers else None
+        each = inner.values() if isinstance(inner, Mapping) else []
+        numbers = [
+            float(one) for one in (figure_at(one, after[1:]) if after else one for one in each) if _is_number(one)
+        ]
+        return all_of(numbers) if numbers else None
     value = figure_at(found, path)
     return float(value) if _is_number(value) else None
 
@@ -318,9 +323,12 @@ def _note(found: Json) -> list[str]:
     what = f"{found['load']} {found['system']}".strip()
     if not found["ok"]:
         return [f"{what} failed: {found['why']}"]
+    notes = []
     if NOT_VALID in found.get("statuses", ()):
-        return [f"{what} was not valid: the generator, not the system, was the limit"]
-    return []
+        notes.append(f"{what} was not valid: the generator, not the system, was the limit")
+    if why := found.get("why_uncapped"):
+        notes.append(f"{what} had no share of a core, so its rates are left out: {why}")
+    return notes
 
 
 def facts_of(results: Sequence[Json]) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,8 @@ from wikibench.experiments.plan import (
     unknown_words,
 )
 from wikibench.experiments.runner import read_experiment
-from wikibench.experiments.system import Place, metric_in, parse_system, port_names, read_system
+from wikibench.experiments.spread import places_of
+from wikibench.experiments.system import Place, counted_since, metrics_in, parse_system, port_names, read_system
 from wikibench.experiments.tables import check_tables
 
 LOADS = [
@@ -131,6 +132,20 @@ def test_ports_stay_the_same(tmp_path: Path) -> None:
 
 def test_counters_are_summed_over_their_labels() -> None:
     text = '# TYPE calls counter\ncalls{m="get"} 3.0\ncalls{m="put"} 4.5\ncalls_more 9\n'
-    assert metric_in(text, "calls") == 7.5
+    assert metrics_in(text, "calls") == {"": 7.5}
     with pytest.raises(KeyError):
-        metric_in(text, "call")
+        metrics_in(text, "call")
+
+
+def test_counters_are_summed_by_the_value_of_a_label() -> None:
+    text = 'calls{m="get",server="s1"} 3\ncalls{m="put",server="s1"} 4\ncalls{m="get",server="s2"} 5\n'
+    assert metrics_in(text, "calls", "server") == {"s1": 7.0, "s2": 5.0}
+    assert metrics_in("calls 3\n", "calls", "server") == {"": 3.0}, "a store of one process has no label"
+    assert metrics_in('calls{xserver="s9"} 3\n', "calls", "server") == {"": 3.0}
+    before = {"all": 5.0, "each": {"s1": 7.0}, "gone": 1.0}
+    after = {"all": 12.0, "each": {"s1": 9.0, "s2": 3.0}, "new": 4.0}
+    assert counted_since(before, after) == {"all": 7.0, "each": {"s1": 2.0, "s2": 3.0}}
+
+
+def test_regions_are_given_to_the_servers_in_turn() -> None:
+    assert places_of(["a", "b", "c"], ["s1", "s2"]) == {"a": "s1", "b": "s2", "c": "s1"}

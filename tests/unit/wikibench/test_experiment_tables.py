@@ -163,3 +163,32 @@ def test_a_table_of_no_load_is_refused() -> None:
         check_tables("e.toml", [TABLE], ["A"])
     with pytest.raises(ExperimentError, match="a table has heads"):
         check_tables("e.toml", [{"heads": []}], ["A"])
+
+
+def test_a_column_has_the_largest_of_its_figures() -> None:
+    calls = {"all": 200.0, "each": {"s1": 50.0, "s2": 150.0}}
+    table = {
+        "title": "Shares",
+        "columns": [
+            {
+                "head": "busiest, %",
+                "value": "A.counters.each.*",
+                "largest": True,
+                "per": "A.counters.all",
+                "times": 100,
+            },
+            {"head": "of all", "value": "A.counters.each.*"},
+        ],
+    }
+    assert [row.cells for row in table_of(table, {"x": "X"}, [cell("A", "x", {}, counters=calls)]).rows] == [
+        ("75", "200")
+    ]
+
+
+def test_a_rate_without_its_share_of_a_core_is_left_out_and_a_note_says_why() -> None:
+    columns = [{"head": "rate", "value": "A.figures.rate", "capped": True}, {"head": "n", "value": "A.figures.n"}]
+    bound = cell("A", "x", {"rate": 5.0, "n": 3}, why_uncapped="")
+    free = cell("A", "y", {"rate": 9.0, "n": 4}, why_uncapped="no control group can be made here")
+    table = table_of({"title": "Rates", "columns": columns}, NAMES, [bound, free])
+    assert [row.cells for row in table.rows] == [("5", "3"), ("–", "4")]
+    assert table.notes == ("A y had no share of a core, so its rates are left out: no control group can be made here",)
