@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from .http.pool import Wire
@@ -165,6 +165,7 @@ class Injector:
             await self._drain()
         finally:
             self.used = Used(self.now_s(), time.process_time() - cpu)
+            await self._cut_off(set(self._tasks))  # none but where this task was cancelled
             await wire.close()
         if self._mistake is not None:
             raise self._mistake
@@ -289,10 +290,14 @@ class Injector:
             left_s -= step_s
             if self.ending != "complete":
                 left_s = min(left_s, INTERRUPT_GRACE_S)
-        for task in waiting:
+        await self._cut_off(waiting)
+
+    async def _cut_off(self, visits: Collection[asyncio.Task[None]]) -> None:
+        """Cancel visits and wait for them: one that connects while the wire closes would keep it from closing."""
+        for task in visits:
             task.cancel()
-        if waiting:
-            await asyncio.wait(waiting)
+        if visits:
+            await asyncio.wait(visits)
 
     def _record(self, start_s: float, sample: Sample) -> None:
         figures, is_warm_up = self.figures, start_s < self.load.warm_up_s

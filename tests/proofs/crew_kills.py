@@ -110,7 +110,8 @@ def kill_worker(found: Found, rng: random.Random, plan: EvenPlan, folder: Path, 
 def kill_controller(found: Found, rng: random.Random, plan: EvenPlan, folder: Path, about: str) -> None:
     """Kill the controller, and judge its workers and the files that it leaves."""
     report = folder / "out"
-    words = ("replay", plan.trace, "--workers", 2, "--report", report, "--csv", report)
+    connections = rng.choice(("pooled", "fresh"))  # with fresh ones some are being made when the workers end
+    words = ("replay", plan.trace, "--workers", 2, "--report", report, "--csv", report, "--connections", connections)
     with noting_server() as notes, command(folder / "said", *words, "--target", notes.url) as controller:
         workers_of(controller)
         is_late = rng.random() < 0.4
@@ -143,7 +144,7 @@ def stop_worker(found: Found, rng: random.Random, plan: EvenPlan, folder: Path, 
     """Stop one of two workers that connect by themselves, continue it, and judge the sums."""
     token = folder / "token"
     token.write_text(TOKEN)
-    stop_s = rng.uniform(0.2, LONGEST_STOP_S)
+    stop_s = rng.choice((rng.uniform(0.2, SILENT_S), rng.uniform(SILENT_S, LONGEST_STOP_S)))  # half of them are lost
     crew = ("--listen", "127.0.0.1:0", "--expect", 2, "--token-file", token)
     words = ("replay", plan.trace, *crew, "--json", folder / "report.json")
     with ExitStack() as stack:

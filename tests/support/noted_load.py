@@ -25,7 +25,7 @@ from wikibench.trace.lines import Request, format_line
 ROOT: Final = Path(__file__).parents[2]
 WIKIBENCH: Final = (sys.executable, "-m", "wikibench.cli")
 NEVER_S: Final = 1e6
-LONGEST_S: Final = 120.0  # of a command that should have ended
+LONGEST_S: Final = 60.0  # of a command that should have ended
 WINDOW_S: Final = 0.25
 WHOLE: Final = 0.95  # of the planned requests of a window
 STEP_S: Final = 0.02
@@ -81,7 +81,11 @@ class Command:
         return self._file.read_text(errors="replace")
 
     def wait(self) -> int:
-        return self.process.wait(LONGEST_S)
+        """Wait for the end and return the status.  Raises TimeoutError."""
+        try:
+            return self.process.wait(LONGEST_S)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"{' '.join(map(str, error.cmd))} runs after {LONGEST_S:g} s: {self.output}") from error
 
     def processes(self) -> list[int]:
         """Return the processes of the session that run, also those of a command that has ended."""

@@ -76,6 +76,25 @@ class StallingWiki(Wire):
         pass
 
 
+class HangingWiki(StallingWiki):
+    """Never answers, and notes what was under way when it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.under_way = 0
+        self.under_way_at_close: int | None = None
+
+    async def exchange(self, method: str, url: str, **_: Any) -> Answer | NoAnswer:
+        self.under_way += 1
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            self.under_way -= 1
+
+    async def close(self) -> None:
+        self.under_way_at_close = self.under_way
+
+
 def replay_in_own_time(**load: Any) -> Replay:
     requests = [Request(1_000_000 + n, f"http://w/Page{n}", VIEW) for n in range(2)]
     pace, shape = Pace(rate=RATE, even=True, duration_s=1.2, loop=True), shape_of(requests)
@@ -178,3 +197,23 @@ def test_a_request_ends_with_its_last_byte_not_when_the_visit_wakes() -> None:
         )
         runner.run(injector.run(PlanSource(rows)))
     assert injector.figures.recorder.service().percentile(100) == pytest.approx(6_000, abs=100)
+
+
+def test_a_cancelled_replay_cuts_its_visits_off_before_it_closes_their_connections() -> None:
+    """A connection that a visit makes while all are closed would keep the process for ever."""
+    wiki, rows = HangingWiki(), [Planned(n / 100, Request(0, f"/Page{n}")) for n in range(100)]
+
+    async def cancelled() -> None:
+        replaying = asyncio.create_task(injector.run(PlanSource(rows)))
+        await asyncio.sleep(0.5)
+        replaying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await replaying
+
+    with asyncio.Runner(loop_factory=OwnLoop) as runner:
+        load = Load(parse_target("http://127.0.0.1:1"), planned_s=1.0)
+        injector = Injector(load, runner.get_loop().time, lambda _: wiki)
+        runner.run(cancelled())
+    assert injector.sent >= 49
+    assert wiki.under_way_at_close == 0
+    assert injector.finished == injector.sent
