@@ -76,6 +76,7 @@ def main() -> None:
 @click.option("--duration", type=Duration(), help="How long, such as 90s, 2m or 24h.")
 @click.option("--edits", type=Share(), default=0.0, help="Share of edits, such as 5%. Wikipedia has about 0.3%.")
 @click.option("--missing", type=Share(), default=0.0, help="Share of views of pages that do not exist.")
+@click.option("--hot", type=Share(), default=0.0, help="From half time on this share of the views asks for one page.")
 @click.option("--seed", default=1, show_default=True, help="The same seed gives the same trace.")
 @click.option("--day-shape", is_flag=True, help="Let the rate follow a day of Wikipedia, squeezed into the trace.")
 @click.option("--even", is_flag=True, help="Equal gaps in place of random arrivals.")
@@ -115,6 +116,7 @@ def synth(
             rate,
             edits=given["edits"],
             missing=given["missing"],
+            hot=given["hot"],
             day=given["day_shape"],
             even=given["even"],
             views_law=views,

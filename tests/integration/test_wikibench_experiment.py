@@ -8,11 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.support.cluster_process import until
+from wikibench.experiments import server_loads
 from wikibench.experiments.guard import why_no_quota
 
 SYSTEM = """
@@ -177,3 +180,38 @@ def test_a_guard_ends_what_ignores_a_request_to_end(tmp_path: Path) -> None:
     assert guard.stdin is not None
     guard.stdin.close()
     assert guard.wait(30) == -signal.SIGKILL & 0xFF
+
+
+class Metrics(BaseHTTPRequestHandler):
+    """Counters of two servers that grow with each reading; the first reading after the start has no moves yet."""
+
+    readings = 0
+
+    def do_GET(self) -> None:
+        Metrics.readings += self.path == "/metrics"
+        n = Metrics.readings
+        text = f'columnar_requests_total{{server="s1"}} {9 * n}\ncolumnar_requests_total{{server="s2"}} {3 * n}\n'
+        text += "" if n == 1 else f'columnar_moves_total{{reason="balance"}} {n - 1}\n'
+        text = text if self.path == "/metrics" else str(n)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_loads_of_servers_are_read_while_a_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_loads, "EVERY_S", 0.01)
+    with HTTPServer(("127.0.0.1", 0), Metrics) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url, out = f"http://127.0.0.1:{server.server_port}/metrics", tmp_path / "loads.json"
+        count = f"http://127.0.0.1:{server.server_port}/count"
+        load = f"from urllib.request import urlopen\nwhile int(urlopen('{count}').read()) < 7: pass\nexit(3)"
+        words = ["--metrics", url, "--servers", "2", "--out", str(out), "--", sys.executable, "-c", load]
+        assert server_loads.main(words) == 3, "the command's status"
+        server.shutdown()
+    found = json.loads(out.read_text())
+    assert found["samples"][0]["calls"] == {"s1": 9.0, "s2": 3.0}
+    assert found["before"]["busiest_over_mean"] == found["after"]["busiest_over_mean"] == 1.5
+    assert found["before"]["moves"] + found["after"]["moves"] == len(found["samples"])

@@ -5,6 +5,7 @@
     page      views are drawn by the law of views, edits by the law of edits over a rank order of their own: the most
               read pages are not the most edited ones
     missing   a page that is not among the titles, marked "missing"
+    hot       from the middle of the trace on, a share of the views asks for one page, which was of middling popularity
 
 HOURLY, the shape of a day, has the mean request rates of Wikipedia in the hours of a day (UTC), relative to the mean of
 the day. They are means over 18 to 21 September 2007 (three or four days for each hour). The ratio of peak to trough is
@@ -66,6 +67,7 @@ class Recipe:
     rate: float  # per second, mean over the trace
     edits: float = 0.0  # share of the requests
     missing: float = 0.0  # share of the requests
+    hot: float = 0.0  # share of the views of the second half
     day: bool = False
     even: bool = False
     views_law: RankLaw = field(default=VIEWS)
@@ -77,6 +79,8 @@ class Recipe:
             raise PlanError("a trace needs at least one request and a rate above 0")
         if self.edits < 0 or self.missing < 0 or self.edits + self.missing > 1:
             raise PlanError("--edits and --missing are shares of the requests: at least 0 and together at most 100%")
+        if not 0 <= self.hot <= 1:
+            raise PlanError("--hot is a share of the views: 0% to 100%")
 
     @property
     def duration_s(self) -> float:
@@ -110,6 +114,8 @@ def synthesize(titles: Sequence[str], recipe: Recipe, rng: Rng) -> Iterator[Requ
             name, flag = titles[edit_order[edits.draw(rng)]], SAVE
         elif chance < recipe.edits + recipe.missing:
             name, flag = _missing_name(titles, known, rng), MISSING
+        elif recipe.hot and counter > recipe.requests // 2 and rng.random() < recipe.hot:
+            name, flag = titles[read_order[len(titles) // 2]], VIEW
         else:
             name, flag = titles[read_order[views.draw(rng)]], VIEW
         time_us = recipe.start_s * MICROS + round(at_s * 1000) * 1000  # the format's milliseconds

@@ -19,6 +19,7 @@ from wikibench.experiments.plan import (
     unknown_words,
 )
 from wikibench.experiments.runner import read_experiment
+from wikibench.experiments.server_loads import Sample, busiest_over_mean, half_of
 from wikibench.experiments.spread import places_of
 from wikibench.experiments.system import Place, counted_since, metrics_in, parse_system, port_names, read_system
 from wikibench.experiments.tables import check_tables
@@ -111,7 +112,7 @@ def test_mistakes_of_a_system_are_said(tmp_path: Path) -> None:
     needy = parse_system("s", "s.toml", {"url": "http://h", "needs": {"gateway": "HBase's address"}})
     with pytest.raises(ExperimentError, match=r"needs --set gateway=… \(HBase's address\)"):
         Place.of(needy, tmp_path, {}, {})
-    with pytest.raises(ExperimentError, match="no such system; shipped are columnar"):
+    with pytest.raises(ExperimentError, match="no such system; shipped are balanced, columnar"):
         read_system("gone", SHIPPED / "systems")
 
 
@@ -149,3 +150,28 @@ def test_counters_are_summed_by_the_value_of_a_label() -> None:
 
 def test_regions_are_given_to_the_servers_in_turn() -> None:
     assert places_of(["a", "b", "c"], ["s1", "s2"]) == {"a": "s1", "b": "s2", "c": "s1"}
+
+
+def loads(*calls: tuple[float, float], every_s: float = 2.0) -> list[Sample]:
+    return [
+        Sample((at + 1) * every_s, {"s1": one, "s2": two}, 1.0 if at == 3 else 0.0)
+        for at, (one, two) in enumerate(calls)
+    ]
+
+
+def test_a_half_is_balanced_when_no_later_window_is_uneven() -> None:
+    found = half_of(loads(*[(10, 0)] * 10, *[(5, 5)] * 10), 2)
+    assert found["busiest_over_mean"] == 1.0
+    assert found["balanced_after_s"] == 24.0, (
+        "three of five samples are even: 7 of 10 calls are at most 1.5 times the mean"
+    )
+    assert found["moves"] == 1.0
+    late = half_of(loads(*[(5, 5)] * 10, *[(10, 0)] * 10), 2)
+    assert late["balanced_after_s"] is None
+    assert late["busiest_over_mean"] == 2.0
+
+
+def test_a_load_without_calls_is_neither_even_nor_uneven() -> None:
+    assert busiest_over_mean(loads((0, 0)), 2) is None
+    assert half_of([], 2) == {"busiest_over_mean": None, "balanced_after_s": None, "moves": 0}
+    assert busiest_over_mean([Sample(1.0, {"s1": 8.0}, 0.0)], 4) == 4.0, "servers that were never called count"

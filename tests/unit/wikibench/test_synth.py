@@ -49,6 +49,17 @@ def test_what_is_read_most_is_not_what_is_edited_most() -> None:
     assert read[1] > edited[1]  # views are more concentrated than edits
 
 
+def test_a_page_becomes_hot_at_half_time() -> None:
+    requests = made(Recipe(20_000, 100.0, hot=0.3))
+    halves = [Counter(request.url for request in half) for half in (requests[:10_000], requests[10_000:])]
+    (url, count) = halves[1].most_common(1)[0]
+    assert count == pytest.approx(3_000, rel=0.06)
+    assert halves[0][url] < 100, "of middling popularity before"
+    assert made(Recipe(500, 50.0, hot=0.3))[:250] == made(Recipe(500, 50.0))[:250]
+    with pytest.raises(PlanError, match="--hot"):
+        Recipe(10, 1.0, hot=1.5)
+
+
 def test_a_day_is_squeezed_into_the_trace() -> None:
     requests = made(Recipe(48_000, 100.0, day=True, even=True))
     first_us = requests[0].time_us
