@@ -152,7 +152,7 @@ def stop_worker(found: Found, rng: random.Random, plan: EvenPlan, folder: Path, 
         controller = stack.enter_context(command(folder / "said", *words, "--target", notes.url))
         worker = ("worker", controller.address(), "--token-file", token)
         workers = [stack.enter_context(command(folder / f"said-{n}", *worker)) for n in range(2)]
-        time.sleep(rng.uniform(2.5, 5.5))  # the load begins some 3 s after the start of the workers
+        time.sleep(rng.uniform(3.0, 6.0))  # the load begins some 3 s after the start of the workers
         victim = rng.choice(workers)
         os.killpg(victim.pid, signal.SIGSTOP)
         stopped_s = time.monotonic()

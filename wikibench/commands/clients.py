@@ -96,7 +96,7 @@ class ClosedLoop:
     async def run(self) -> Json:
         """Run all clients until the end of the stretch, and return its figures."""
         wire, stretch = wire_of(self._load), self._stretch
-        visitor = Visitor(self._load, wire, self._now_s, lambda: False)
+        visitor = Visitor(self._load, wire, self._now_s, _is_cancelled)
         self._began, cpu = self._clock(), time.process_time()
         rng = random.Random(f"{self._load.seed}\n{stretch.clients}")
         try:
@@ -117,6 +117,8 @@ class ClosedLoop:
             if sent_s >= stretch.seconds:
                 return
             (sample,) = await visitor.view(Planned(sent_s, self._requests[number % len(self._requests)]), sent_s)
+            if sample.outcome is Outcome.INTERRUPTED:
+                return
             if sent_s >= stretch.warm_up_s:
                 self.recorder.add(sample)
             thinks_s = rng.expovariate(1 / stretch.think_s) if stretch.think_s else 0.0
@@ -125,6 +127,12 @@ class ClosedLoop:
             if self._now_s() + thinks_s >= stretch.seconds:
                 return
             await asyncio.sleep(thinks_s)
+
+
+def _is_cancelled() -> bool:
+    """Say whether the running client is to end: a view takes its cancellation for its own end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class Numbers(click.ParamType[tuple[int, ...]]):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.fake_wiki import FakeWiki
 from wikibench.cli import main
-from wikibench.commands.clients import Stretch, row_of
+from wikibench.commands.clients import ClosedLoop, Stretch, row_of
+from wikibench.http.answer import Answer, NoAnswer
+from wikibench.http.pool import Wire
 from wikibench.latency import Recorder, Sample
 from wikibench.outcome import Kind, Outcome
+from wikibench.targets.target import parse_target
+from wikibench.trace.lines import Request
+from wikibench.visits import Load
 
 
 def command(*words: object, text: str | None = None) -> Result:
@@ -67,3 +74,38 @@ def test_mistakes_are_said(trace: Path, tmp_path: Path) -> None:
         assert "no page view" in command(saves, "--target", wiki.url).output
         late = command(trace, "--target", wiki.url, "--warm-up", "2s", "--duration", "1s")
     assert "leaves nothing" in late.output
+
+
+class HangingWire(Wire):
+    """Never answers."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def exchange(self, *_: Any, **_more: Any) -> Answer | NoAnswer:
+        self.asked += 1
+        return await asyncio.get_running_loop().create_future()
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_cancelled_stretch_ends_though_its_clients_are_within_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C cancels it; a view takes that for the end of its own, and its client would go on to the stretch's end."""
+    wire = HangingWire()
+    monkeypatch.setattr("wikibench.commands.clients.wire_of", lambda _: wire)
+    closed = ClosedLoop(
+        Load(parse_target("http://127.0.0.1:1")), [Request(0, "/Page")], Stretch(10, 3_600.0, 0.0, 0.0, 0.2)
+    )
+
+    async def cancelled() -> None:
+        running = asyncio.create_task(closed.run())
+        for _ in range(10):  # iterations of the loop, in which all of them begin
+            await asyncio.sleep(0)
+        running.cancel()
+        _, unfinished = await asyncio.wait({running}, timeout=1)
+        assert not unfinished
+
+    asyncio.run(asyncio.wait_for(cancelled(), 5))
+    assert wire.asked == 10
+    assert not closed.recorder.count()
