@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from wikibench.experiments.server_loads import Sample, busiest_over_mean, half_o
 from wikibench.experiments.spread import places_of
 from wikibench.experiments.system import Place, counted_since, metrics_in, parse_system, port_names, read_system
 from wikibench.experiments.tables import check_tables
+from wikka_port.names import page_key
 
 LOADS = [
     {"name": "A", "seconds": {"quick": 5}, "steps": [["run", "{url}"]]},
@@ -175,3 +178,13 @@ def test_a_load_without_calls_is_neither_even_nor_uneven() -> None:
     assert busiest_over_mean(loads((0, 0)), 2) is None
     assert half_of([], 2) == {"busiest_over_mean": None, "balanced_after_s": None, "moves": 0}
     assert busiest_over_mean([Sample(1.0, {"s1": 8.0}, 0.0)], 4) == 4.0, "servers that were never called count"
+
+
+@pytest.mark.parametrize("name", ["servers", "servers-zookeeper", "balanced"])
+def test_splits_of_the_table_of_pages_cut_it_evenly(name: str) -> None:
+    steps = read_system(name, SHIPPED / "systems").fill
+    splits = [step[5].encode() for step in steps if step[3:5] == ("split", "pages")]
+    keys = [page_key(f"Page {n}") for n in range(4_000)]
+    counts = Counter(bisect_right(splits, key) for key in keys)
+    assert splits == sorted(splits)
+    assert all(0.7 < counts[at] * (len(splits) + 1) / len(keys) < 1.3 for at in range(len(splits) + 1)), counts
