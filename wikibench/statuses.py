@@ -1,8 +1,8 @@
 """Exit statuses: each has one meaning, however a command ends.
 
-0 done and every requirement met, 1 a requirement missed, 2 wrong usage or nothing to replay against, 3 the run is not
-valid, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click and Python exit with 1 for an uncaught exception,
-which would read as a missed requirement.
+0 done and every requirement met, 1 a requirement missed or B worse, 2 wrong usage or nothing to replay against, 3 the
+run is not valid or a limit of a comparison cannot be told, 4 a fault of wikibench itself, 130 ended by Ctrl-C.  click
+and Python exit with 1 for an uncaught exception, which would read as a missed requirement.
 """
 
 from __future__ import annotations

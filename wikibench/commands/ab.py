@@ -179,8 +179,8 @@ def ab(
     nine of ten cases, on a machine whose speed varies by 3 %. CPU a request and the p50 at a light load vary least,
     and decide: without --rate all tries are at a fifth of the largest rate that A keeps.
 
-    The exit status is that of `wikibench compare`: 0, 1 if a limit of --fail-if is missed, 3 if it cannot be told or
-    the generator was the limit, 130 after Ctrl-C, with what was measured until then.
+    The exit status is that of `wikibench compare`: 1 if B is worse, or with --fail-if, if a limit is missed; 3 if a
+    limit cannot be told or the generator was the limit; 130 after Ctrl-C, with what was measured until then; else 0.
     """
     with report_errors():
         if "-" in trace:

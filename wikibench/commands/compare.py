@@ -92,11 +92,11 @@ def compare_command(
     Better than reports from different hours is `wikibench ab`, which measures both in turn.
 
     \b
-    --fail-if sets the exit status by p50, p95, p99, rate, cpu or cpu.ROLE:
+    The exit status is 1 if B is worse, else 0. --fail-if sets it by p50, p95, p99, rate, cpu or cpu.ROLE instead:
       p50>+5%     1 if the whole interval is above +5 %, 0 if none of it is, 3 if it cannot be told
       rate<-3%    the same, below -3 %
-    A report that is not valid makes it 3, too. Without --fail-if the exit status is 0. A B that fails in over 1 % more
-    of the requests than A, or cannot follow where A can, is worse whatever its times, and the exit status is 1.
+    A report that is not valid makes it 3, in either case. A B that fails in over 1 % more of the requests than A, or
+    cannot follow where A can, is worse whatever its times, and the exit status is 1.
     """
     with report_errors():
         if not b:
@@ -126,12 +126,17 @@ def write_json(path: Path, comparison: Comparison, limits: Sequence[Limit]) -> N
 
 
 def status_of(comparison: Comparison, limits: Sequence[Limit]) -> int:
-    """Return the exit status; without limits 0, unless a run is not valid, or B fails where A does not."""
+    """Return the exit status: that of the limits, or without limits 1 for a B that is worse.
+
+    It is 3 if a run is not valid, and 1 if B fails where A does not, whatever the limits.
+    """
     found = {limit.judge(comparison) for limit in limits}
     if comparison.not_valid:
         return NOT_VALID
     if comparison.why_b_fails:
         return MISSED
+    if not limits:
+        return MISSED if comparison.verdict == "worse" else MET
     return MISSED if "missed" in found else NOT_VALID if "cannot tell" in found else MET
 
 

@@ -163,7 +163,7 @@ def _read_traces(paths: tuple[str, ...], out: str, note: Callable[[str], None]) 
     with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:
         ordered = lines_in_time_order(noted(found.raw(), note, lambda: f"{span.count:,} requests"), Path(folder))
         step = f"read: {len(paths)} traces"
-        count = write_lines(out, span.over(ordered), dropped={}, history=found.history(step))
+        count = write_lines(out, span.over(ordered), dropped=found.dropped(), history=found.history(step))
     click.echo(f"{out}: {count:,} requests over {span.words()}", err=True)
 
 

@@ -46,7 +46,7 @@ def cut(sources: tuple[str, ...], begin: str | None, end: str | None, out: str) 
             span.over(noted(found.read(), note, lambda: f"{span.count:,} requests")), found, "in the window"
         )
         step = f"cut: from {begin or 'its beginning'} to {end or 'its end'}"
-        write_trace(out, kept, history=found.history(step))
+        write_trace(out, kept, found.dropped(), found.history(step))
     click.echo(f"{out}: {span.count:,} requests over {span.words()}", err=True)
 
 
@@ -103,7 +103,8 @@ def sample(
         before, after = Span(), Span()
         passing = _required(before.over(noted(found.read(), note, lambda: f"{after.count:,} kept")), found)
         kept = _sampled(passing, share, chosen, name_of, random.Random(seed))
-        write_trace(out, after.over(kept), history=found.history(f"sample: {share:.4%} of the {by}, seed {seed}"))
+        step = f"sample: {share:.4%} of the {by}, seed {seed}"
+        write_trace(out, after.over(kept), found.dropped(), found.history(step))
     click.echo(f"{out}: {after.count:,} of {before.count:,} requests, {after.count / before.count:.2%}", err=True)
     if chosen is not None:
         click.echo(
@@ -184,7 +185,7 @@ def scrub(sources: tuple[str, ...], out: str, allowed: str, rare: int, rename: b
             *([] if keep_times else ["scrub: times moved by whole weeks"]),
         ]
         scrubbed = (how.request_of(request) for request in noted(found.read(), note, lambda: f"{span.count:,} written"))
-        write_trace(out, span.over(scrubbed), history=found.history(*steps))
+        write_trace(out, span.over(scrubbed), found.dropped(), found.history(*steps))
     click.echo(f"{out}: {span.count:,} requests; {len(how.common):,} addresses keep their names", err=True)
     for step in steps:
         click.echo(step, err=True)
@@ -232,7 +233,8 @@ def onto(sources: tuple[str, ...], out: str, titles: Path | None, target: str | 
                 new[page] = f"/{name_path(names[len(new)])}"
         passing = _required(noted(found.read(), note, lambda: f"{span.count:,} written"), found)
         mapped = (_mapped(request, new, known, seed) for request in passing)
-        write_trace(out, span.over(mapped), history=found.history(f"map: pages onto {len(names):,} names, seed {seed}"))
+        step = f"map: pages onto {len(names):,} names, seed {seed}"
+        write_trace(out, span.over(mapped), found.dropped(), found.history(step))
     click.echo(f"{out}: {span.count:,} requests of {len(new):,} pages, onto {len(names):,} names", err=True)
 
 

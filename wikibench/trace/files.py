@@ -39,7 +39,7 @@ def is_folder(path: str) -> bool:
 
 
 def write_trace(
-    path: str, requests: Iterable[Request], *, dropped: Mapping[str, int] | None = None, history: Iterable[str] = ()
+    path: str, requests: Iterable[Request], dropped: Mapping[str, int] | None = None, history: Iterable[str] = ()
 ) -> int:
     """Write the requests, which come in order of time, as ``write_lines`` does."""
     return write_lines(path, map(line_of, requests), dropped=dropped or {}, history=history)

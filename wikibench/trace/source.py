@@ -18,6 +18,7 @@ import re
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
@@ -32,7 +33,7 @@ from .files import STDIN, is_folder, opened_lines
 from .folder import FolderTrace, FolderWriter
 from .lines import MICROS, Request, in_order, parse, parse_line
 from .log_formats import guessed
-from .manifest import ALL, PART_REQUESTS, Part, Window
+from .manifest import ALL, PART_REQUESTS, Manifest, Part, Window
 from .sorting import lines_in_time_order
 
 _TO_READ: Final = "not of a trace: make a trace of it by wikibench trace read LOG --out day.trace.gz"
@@ -59,7 +60,6 @@ class Trace:
         self._skip_bad = skip_bad
         self._host = host
         self._kept: list[Request] | None = None
-        self._is_spooled = False
 
     def open_all(self, begin: str | None = None, end: str | None = None) -> Trace:
         """Open the trace, and sort it if it has to be; restrict it to the window.  Raises TraceError, PlanError."""
@@ -104,9 +104,27 @@ class Trace:
         return self.folder.manifest.size_and_span(self.window, max_gap_us)
 
     def history(self, *steps: str) -> tuple[str, ...]:
-        """Return what was done to the trace, with further ``steps``."""
-        known = self.folder.manifest.history if self.folder is not None and not self._is_spooled else ()
-        return (*known, *steps)
+        """Return what was done to the folders of the trace, with further ``steps``.
+
+        Several folders are numbered: their paths are nothing to hand on.
+        """
+        is_one = len(self.paths) == 1
+        done = [
+            sentence if is_one else f"trace {number}: {sentence}"
+            for number, manifest in enumerate(self._manifests(), start=1)
+            for sentence in manifest.history
+        ]
+        return (*done, *steps)
+
+    def dropped(self) -> Counter[str]:
+        """Return the lines of the logs that are not in the folders of the trace, by reason."""
+        found: Counter[str] = Counter()
+        for manifest in self._manifests():
+            found.update(manifest.dropped)
+        return found
+
+    def _manifests(self) -> list[Manifest]:
+        return [FolderTrace.opened(Path(path)).manifest for path in self.paths if is_folder(path)]
 
     def raw(self) -> Iterator[Request]:
         """Yield the requests of all files in the order of their lines; counts are afresh at each reading."""
@@ -132,7 +150,6 @@ class Trace:
         if len(first) <= PART_REQUESTS:
             self._kept = sorted(first, key=lambda request: request.time_us)
             return
-        self._is_spooled = True
         made = Path(tempfile.mkdtemp(prefix="wikibench-"))
         weakref.finalize(self, _remove, made, os.getpid())
         with FolderWriter(made / "sorted") as folder:

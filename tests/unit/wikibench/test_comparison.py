@@ -184,7 +184,7 @@ def command(*words: object) -> Result:
 
 @pytest.mark.parametrize(
     ("slower", "limit", "status"),
-    [(0.2, "p50>+5%", 1), (0.0, "p50>+5%,cpu>+5%", 0), (0.2, "p95>+20%", 3), (0.2, "", 0)],
+    [(0.2, "p50>+5%", 1), (0.0, "p50>+5%,cpu>+5%", 0), (0.2, "p95>+20%", 3), (0.2, "p50>+50%", 0)],
 )
 def test_the_exit_status_is_that_of_the_limits(tmp_path: Path, slower: float, limit: str, status: int) -> None:
     paths = files(tmp_path, slower, 3)
@@ -196,6 +196,26 @@ def test_the_exit_status_is_that_of_the_limits(tmp_path: Path, slower: float, li
     written = json.loads((tmp_path / "out.json").read_text())
     assert (written["format"], written["verdict"]) == ("wikibench-comparison-1", "worse" if slower else "same")
     assert f"B is {written['verdict']}" in result.output
+
+
+@pytest.mark.parametrize(("slower", "verdict", "status"), [(0.2, "worse", 1), (0.0, "same", 0), (-0.2, "better", 0)])
+def test_without_limits_the_exit_status_is_that_of_the_verdict(
+    tmp_path: Path, slower: float, verdict: str, status: int
+) -> None:
+    paths = files(tmp_path, slower, 3)
+    result = command(*paths[:3], "--with", *paths[3:])
+    assert result.exit_code == status, result.output
+    assert f"B is {verdict}" in result.output
+
+
+def test_a_difference_that_cannot_be_known_is_status_0_without_a_limit(tmp_path: Path) -> None:
+    short = report(1)
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps({**short, "intervals": short["intervals"][:5]}))
+    words = (tmp_path / "a", tmp_path / "b")
+    assert "cannot tell whether B differs" in (result := command(*words)).output
+    assert result.exit_code == 0
+    assert command(*words, "--fail-if", "p50>+5%").exit_code == 3
 
 
 def test_two_reports_need_no_with_and_a_folder_stands_for_its_report(tmp_path: Path) -> None:

@@ -82,6 +82,32 @@ def test_a_folder_says_what_was_dropped_and_done(day: Path, tmp_path: Path) -> N
     assert "no request in the window" in none.output
 
 
+def test_what_was_dropped_goes_on_through_every_step(day: Path, tmp_path: Path) -> None:
+    titles = tmp_path / "titles"
+    titles.write_text("".join(f"Title {n}\n" for n in range(250)))
+    dropped = json.loads((day / "manifest.json").read_text())["dropped"]
+    assert sum(dropped.values()) == 2
+    source = day
+    for words in (
+        ("cut", "--from", "+0s"),
+        ("sample", "--requests", "90%"),
+        ("map", "--onto", titles),
+        ("scrub", "--keep-times"),
+    ):
+        made = tmp_path / words[0]
+        done(words[0], source, *words[1:], "--out", f"{made}/")
+        assert json.loads((made / "manifest.json").read_text())["dropped"] == dropped, words
+        source = made
+    assert "dropped: another method" in done("info", source).output
+
+
+def test_several_folders_become_one_with_all_that_was_dropped_and_done(day: Path, tmp_path: Path) -> None:
+    done("read", day, day, "--out", f"{tmp_path / 'both'}/")
+    before, after = (json.loads((path / "manifest.json").read_text()) for path in (day, tmp_path / "both"))
+    assert after["dropped"] == {reason: 2 * count for reason, count in before["dropped"].items()}
+    assert after["history"] == [*(f"trace {n}: {before['history'][0]}" for n in (1, 2)), "read: 2 traces"]
+
+
 def test_a_trace_of_wikibench_itself_becomes_a_folder(tmp_path: Path) -> None:
     trace = tmp_path / "wiki.1190153705"
     trace.write_text("2 1190146243.326 http://w/B -\n1 1190146243.226 http://w/A -\n")
