@@ -23,7 +23,7 @@ _END: Final = b"\r\n\r\n"
 
 
 class NullServer(asyncio.Protocol):
-    """A connection.  Requests have no body, and each chunk of bytes ends with the end of one."""
+    """A connection.  Requests have no body, and each chunk of bytes ends with the end of one; all are of one method."""
 
     def __init__(self, answer: bytes, busy_s: float = 0.0) -> None:
         """Take ``busy_s``, the processor time that each request is to cost beside its answer."""
@@ -41,7 +41,10 @@ class NullServer(asyncio.Protocol):
             until_s = time.thread_time() + count * self._busy_s
             while time.thread_time() < until_s:
                 pass
-        self._transport.write(self._answer if count == 1 else self._answer * count)
+        answer = self._answer
+        if data.startswith(b"HEAD "):
+            answer = answer[: answer.index(_END) + len(_END)]
+        self._transport.write(answer if count == 1 else answer * count)
 
 
 def answer_of(size_bytes: int) -> bytes:

@@ -76,13 +76,14 @@ class Visitor:
 
     async def view(self, planned: Planned, sent_s: float) -> list[Sample]:
         """View a page and return its sample; redirects within the site are followed and are part of the view."""
-        kind, target, kept = kind_of(planned.request), next(self._targets), self._wire.begin_visit()
-        url = target.url(self._load.layout.path(planned.request.url))
+        request, target, kept = planned.request, next(self._targets), self._wire.begin_visit()
+        kind, method = kind_of(request), "HEAD" if request.is_head else "GET"
+        url = target.url(self._load.layout.path(request.url))
         outcome, why, size = Outcome.BROKEN, f"more than {REDIRECTS} redirects", 0
         answer: Answer | NoAnswer | None = None
         try:
             for _ in range(REDIRECTS + 1):
-                answer = await self._wire.exchange("GET", url, kept=kept)
+                answer = await self._wire.exchange(method, url, kept=kept)
                 if isinstance(answer, NoAnswer):
                     outcome, why = answer.outcome, answer.why
                     break

@@ -42,6 +42,9 @@ ROWS = (
     Planned(0.0, Request(0, "/A")),
     Planned(0.1, Request(0, "/B\udcff", "save"), 1),
     Planned(0.3, Request(0, "", "7|text\udcfe"), 2),
+    Planned(0.4, Request(0, "/C", attributes="m=HEAD")),
+    Planned(0.5, Request(0, "/D", "missing", attributes="m=HEAD")),
+    Planned(0.6, Request(0, "", "8|text;m=HEAD"), 3),
 )
 LOAD = Load(
     Target("http://127.0.0.1:8080", "/wiki", "Basic YTpi"),
@@ -51,7 +54,7 @@ LOAD = Load(
     planned_s=12.5,
 )
 FRAMES: dict[str, AnyFrame] = {
-    "hello": Hello(1, "worker 0", HELLO),
+    "hello": Hello(frames.VERSION, "worker 0", HELLO),
     "challenge": Challenge(CHALLENGE, proof_of(TOKEN, "controller", HELLO, CHALLENGE)),
     "proof": Proof(proof_of(TOKEN, "worker", HELLO, CHALLENGE)),
     "plan": Plan(3, False, LOAD),

@@ -42,6 +42,7 @@ class FakeWiki:
         """
         self.url = ""
         self.gets: list[str] = []
+        self.heads: list[str] = []
         self.saves: list[dict[str, list[str]]] = []
         self.wrong_saves: list[str] = []
         self.connections = 0
@@ -126,6 +127,9 @@ class FakeWiki:
             writer.write(self._front)
             return False
         answer = self._post(path, headers, body.decode()) if method == "POST" else self._get(path)
+        if method == "HEAD":
+            self.heads.append(self.gets.pop())
+            answer = answer[: answer.index(b"\r\n\r\n") + 4]
         writer.write(answer)
         await writer.drain()
         return True

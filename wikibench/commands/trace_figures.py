@@ -35,6 +35,7 @@ def info(sources: tuple[str, ...]) -> None:
     kinds: Counter[str] = Counter()
     hours: Counter[int] = Counter()
     counts, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
+    heads = 0
     with report_errors(), ReadProgress() as note:
         found = Trace(sources, sort_window=1)  # as the lines come: to see their disorder
         if STDIN not in sources:  # which is read once
@@ -42,6 +43,7 @@ def info(sources: tuple[str, ...]) -> None:
         requests = found.read() if found.folder is not None else found.raw()
         for request in span.over(noted(requests, note, lambda: f"{len(counts.counts):,} pages")):
             kinds[request.kind] += 1
+            heads += request.is_head
             hours[request.time_us // HOUR_US] += 1
             counts.add(page_of(request))
             whole += request.time_us % MICROS == 0
@@ -55,6 +57,7 @@ def info(sources: tuple[str, ...]) -> None:
     busiest = max(whole_hours) / 3_600.0 if whole_hours else mean
     top = sorted(counts.counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAGES]
     said = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in kinds.most_common())
+    said += f"; {heads:,} by HEAD" if heads else ""
     rows = [
         ("requests", f"{span.count:,} ({said})"),
         ("span", f"{span.words()}, {len(hours):,} hours of the clock with requests"),

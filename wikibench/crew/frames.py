@@ -39,10 +39,10 @@ from wikibench.errors import PlanError
 from wikibench.latency import Sample
 from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Planned
-from wikibench.trace.lines import VIEW, Request
+from wikibench.trace.lines import HEAD, VIEW, Request
 from wikibench.visits import Load
 
-VERSION: Final = 1
+VERSION: Final = 2  # 1 had no HEAD in a block
 FRAME_BYTES: Final = 1 << 20
 GREETING_BYTES: Final = 1 << 12
 BLOCK_REQUESTS: Final = 256
@@ -103,7 +103,7 @@ class Block(Frame, frozen=True):
 
     starts: bytes  # doubles, little-endian
     urls: bytes  # with line ends between them
-    flags: dict[int, bytes]  # by place in the block, of requests that are no plain view
+    flags: dict[int, bytes]  # by place in the block, of requests that are no plain view, as a line of a trace has it
     edits: dict[int, int]  # the numbers of edits, by place
     is_takeover: bool = False
 
@@ -230,7 +230,7 @@ def block_of(rows: Sequence[Planned], *, is_takeover: bool = False) -> Block:
     return Block(
         struct.pack(f"<{len(rows)}d", *[row.start_s for row in rows]),
         urls,
-        {at: _packed(row.request.flag) for at, row in enumerate(rows) if row.request.flag != VIEW},
+        {at: _packed(flag) for at, row in enumerate(rows) if (flag := _flag_of(row.request)) != VIEW},
         {at: row.edit for at, row in enumerate(rows) if row.edit},
         is_takeover,
     )
@@ -256,7 +256,7 @@ def rows_of(block: Block, *, dealt_s: float = 0.0, shift_s: float = 0.0) -> list
     return [
         Planned(
             start_s + shift_s,
-            Request(0, url, flags[at].decode("utf-8", "surrogateescape") if at in flags else VIEW),
+            _with_flag(url, flags[at].decode("utf-8", "surrogateescape")) if at in flags else Request(0, url),
             block.edits.get(at, 0),
             dealt_s,
         )
@@ -267,7 +267,18 @@ def rows_of(block: Block, *, dealt_s: float = 0.0, shift_s: float = 0.0) -> list
 def size_of(row: Planned) -> int:
     """Return an upper bound of a request's bytes in a block."""
     request = row.request
-    return 40 + 4 * len(request.url) + (0 if request.flag == VIEW else 4 * len(request.flag))
+    return 40 + 4 * len(request.url) + (0 if (flag := _flag_of(request)) == VIEW else 4 * len(flag))
+
+
+def _flag_of(request: Request) -> str:
+    return f"{request.flag};{HEAD}" if request.is_head else request.flag
+
+
+def _with_flag(url: str, flag: str) -> Request:
+    mark, semicolon, attributes = flag.partition(";")
+    if semicolon and "|" not in mark:
+        return Request(0, url, mark, attributes=attributes)
+    return Request(0, url, flag)
 
 
 def _packed(text: str) -> bytes:

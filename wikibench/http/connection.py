@@ -4,7 +4,8 @@
       any state --end of the connection, bytes that are no HTTP, ``abort``--> closed
 
 llhttp (``httptools``) parses.  An answer without a length ends with its connection; httptools has no call for that
-end, so it is known here (``_until_eof``).  1xx answers are skipped.
+end, so it is known here (``until_eof``).  Nor can it be said that an answer to a HEAD has no body: such an answer is
+whole with its head, and the parser, which waits for a body, is replaced.  1xx answers are skipped.
 
 Invariants:
     I1. Each ``send`` gives one result: an Answer that is whole by its own length, or a NoAnswer.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import httptools
@@ -27,17 +29,43 @@ from wikibench.outcome import Outcome
 from .answer import Answer, NoAnswer
 
 # No headers of an answer but these are read; the lengths sort out most others without a lower().
-_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING = (
+_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING, _CONNECTION = (
     b"location",
     b"set-cookie",
     b"content-length",
     b"transfer-encoding",
     b"content-encoding",
+    b"connection",
 )
-_LENGTHS: Final = frozenset(map(len, (_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING)))
+_LENGTHS: Final = frozenset(map(len, (_LOCATION, _COOKIE, _LENGTH, _CODING, _CONTENT_CODING, _CONNECTION)))
 TIMEOUT_STEP_S: Final = 0.01
 TIMED_OUT: Final = NoAnswer(Outcome.TIMEOUT, "no whole answer within the timeout")
 _WITHOUT_BODY: Final = frozenset({204, 304})
+
+
+@dataclass(slots=True)
+class _Head:
+    """The headers of an answer, as far as they are read."""
+
+    location: bytes = b""
+    cookies: bytes = b""
+    connection: bytes = b""
+    until_eof: bool = True
+    is_packed: bool = False
+
+    def add(self, name: bytes, value: bytes) -> None:
+        lower = name.lower()
+        if lower == _LENGTH or (lower == _CODING and b"chunked" in value.lower()):
+            self.until_eof = False
+        elif lower == _LOCATION:
+            self.location = value
+        elif lower == _COOKIE:
+            pair = value.partition(b";")[0].strip()
+            self.cookies = self.cookies + b"; " + pair if self.cookies else pair
+        elif lower == _CONTENT_CODING:
+            self.is_packed = value.strip().lower() != b"identity"
+        elif lower == _CONNECTION:
+            self.connection = value.lower()
 
 
 class Connection(asyncio.Protocol):
@@ -56,28 +84,28 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[Answer | NoAnswer] | None = None  # of the request under way
         self._chunks: list[bytes] | None = None  # of the body, if its text is wanted
+        self._is_head = False  # of the request under way
         self._used = 0  # requests before the one under way
         self._is_answering = False
         self._clear()
 
     def _clear(self) -> None:
-        self._location = self._cookies = b""
-        self._size = 0
+        self._head = _Head()
         self._has_head = False
-        self._until_eof = True
-        self._is_packed = False
+        self._size = 0
 
     @property
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def send(self, frame: bytes, *, keep: bool) -> asyncio.Future[Answer | NoAnswer]:
+    def send(self, frame: bytes, *, keep: bool, is_head: bool = False) -> asyncio.Future[Answer | NoAnswer]:
         """Send a request; the future's result is its answer, with the text of its body if ``keep``."""
         transport = self._transport
         assert transport is not None
         assert self._waiter is None
         waiter = self._waiter = self._loop.create_future()
         self._chunks = [] if keep else None
+        self._is_head = is_head
         self._is_answering = False
         transport.write(frame)
         return waiter
@@ -118,7 +146,7 @@ class Connection(asyncio.Protocol):
         if not self._is_answering:
             why = "the connection was closed before the answer" if exc is None else f"the connection broke: {exc}"
             self._end(NoAnswer(Outcome.BROKEN, why, was_kept=self._used > 0))
-        elif exc is None and self._has_head and self._until_eof:
+        elif exc is None and self._has_head and self._head.until_eof:
             self._end(self._answer())
         else:
             self._end(NoAnswer(Outcome.BROKEN, "the connection was closed within the answer"))
@@ -130,23 +158,22 @@ class Connection(asyncio.Protocol):
             self.abort()  # more bytes after a whole answer
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(name) not in _LENGTHS:
-            return
-        lower = name.lower()
-        if lower == _LENGTH or (lower == _CODING and b"chunked" in value.lower()):
-            self._until_eof = False
-        elif lower == _LOCATION:
-            self._location = value
-        elif lower == _COOKIE:
-            pair = value.partition(b";")[0].strip()
-            self._cookies = self._cookies + b"; " + pair if self._cookies else pair
-        elif lower == _CONTENT_CODING:
-            self._is_packed = value.strip().lower() != b"identity"
+        if len(name) in _LENGTHS:
+            self._head.add(name, value)
 
     def on_headers_complete(self) -> None:
         self._has_head = True
+        if self._is_head and self._waiter is not None and self._parser.get_status_code() >= 200:
+            keeps = b"close" not in self._head.connection
+            if self._parser.get_http_version() == "1.0":
+                keeps = b"keep-alive" in self._head.connection
+            self._end_whole(keeps=keeps)
+            self._parser = httptools.HttpResponseParser(self)
 
     def on_body(self, body: bytes) -> None:
+        if self._waiter is None:
+            self.abort()  # a body of an answer to a HEAD
+            return
         self._size += len(body)
         if self._size > BODY_BYTES:
             self.abort(NoAnswer(Outcome.BROKEN, f"an answer of over {BODY_BYTES} bytes"))
@@ -160,7 +187,10 @@ class Connection(asyncio.Protocol):
         if status < 200:
             self._clear()
             return
-        keeps = self._parser.should_keep_alive() and (not self._until_eof or status in _WITHOUT_BODY)
+        keeps = self._parser.should_keep_alive() and (not self._head.until_eof or status in _WITHOUT_BODY)
+        self._end_whole(keeps=keeps)
+
+    def _end_whole(self, *, keeps: bool) -> None:
         self._end(self._answer())
         if keeps and self.is_open:
             self._used += 1
@@ -169,11 +199,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _answer(self) -> Answer | NoAnswer:
-        if self._chunks is not None and self._is_packed:
+        if self._chunks is not None and self._head.is_packed:
             return NoAnswer(Outcome.BROKEN, "the body is packed, though the request accepts only identity")
         text = "" if self._chunks is None else b"".join(self._chunks).decode(errors="replace")
-        location = self._location.decode("utf-8", "surrogateescape") if self._location else ""
-        cookies = self._cookies.decode("latin-1") if self._cookies else ""
+        location = self._head.location.decode("utf-8", "surrogateescape") if self._head.location else ""
+        cookies = self._head.cookies.decode("latin-1") if self._head.cookies else ""
         return Answer(self._parser.get_status_code(), location, text, self._size, cookies, time.perf_counter())
 
     def _end(self, result: Answer | NoAnswer) -> None:

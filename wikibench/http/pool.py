@@ -5,8 +5,8 @@
     visitor    the requests of a visit share a connection, which ends with the visit
 
 The number of requests in the air is the caller's to bound, and his wait for one is his figure.  If the server has
-closed a kept connection meanwhile, a GET is sent once more on a fresh one, as browsers do; such repeats are counted in
-``retried``, and both attempts are in the latency.
+closed a kept connection meanwhile, a GET or HEAD is sent once more on a fresh one, as browsers do; such repeats are
+counted in ``retried``, and both attempts are in the latency.
 """
 
 from __future__ import annotations
@@ -95,12 +95,14 @@ class Wire:
         free = origin.free if kept is None else kept
         used = _last_open(free)
         if used is not None:
-            answer = await self._send(used, frame, keep, deadline)
-            if method != "GET" or not isinstance(answer, NoAnswer) or not answer.was_kept:
+            answer = await self._send(used, frame, method, keep, deadline)
+            if method == "POST" or not isinstance(answer, NoAnswer) or not answer.was_kept:
                 return answer
             self.retried += 1
         connection = await self._connect(origin, free, deadline)
-        return connection if isinstance(connection, NoAnswer) else await self._send(connection, frame, keep, deadline)
+        if isinstance(connection, NoAnswer):
+            return connection
+        return await self._send(connection, frame, method, keep, deadline)
 
     def begin_visit(self) -> Kept:
         """Return what ``exchange`` takes for all requests of a visit to one origin, and ``end_visit`` at its end."""
@@ -112,10 +114,12 @@ class Wire:
                 connection.abort()
             kept.clear()
 
-    async def _send(self, connection: Connection, frame: bytes, keep: bool, deadline: float) -> Answer | NoAnswer:
+    async def _send(
+        self, connection: Connection, frame: bytes, method: str, keep: bool, deadline: float
+    ) -> Answer | NoAnswer:
         self._deadlines.watch(connection, deadline)
         try:
-            return await connection.send(frame, keep=keep)
+            return await connection.send(frame, keep=keep, is_head=method == "HEAD")
         except asyncio.CancelledError:
             connection.abort()
             raise

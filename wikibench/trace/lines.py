@@ -11,7 +11,7 @@
               | "save"               an edit
               | revision "|" body    an edit whose URL-encoded text TraceBench has filled in; it has no attributes
               | "missing"            a view of a page that does not exist: ours, 404 is then the right answer
-    attribute:= "v=" visitor | "s=" status that the log had | "m=" method, if it is not that of the mark; all ours
+    attribute:= "v=" visitor | "s=" status that the log had | "m=HEAD" a view without its body; all ours
 
     929840853 1190146243.326 http://en.wikipedia.org/wiki/Judge_Me_Tender -
     1190146243.326 /wiki/No_such_page missing;v=7f3a91c2;s=404;m=HEAD
@@ -36,6 +36,7 @@ from wikibench.errors import TraceError
 VIEW: Final = "-"
 SAVE: Final = "save"
 MISSING: Final = "missing"
+HEAD: Final = "m=HEAD"
 MILLISECOND_DIGITS: Final = 12  # 10^11 seconds is the year 5138, 10^11 ms is 1973: no trace is either
 MICROS: Final = 1_000_000
 _KINDS: Final = {VIEW: "view", MISSING: "missing"}
@@ -66,6 +67,11 @@ class Request(NamedTuple):
     @property
     def is_save(self) -> bool:
         return self.flag == SAVE or "|" in self.flag
+
+    @property
+    def is_head(self) -> bool:
+        """Whether a view is to have no body."""
+        return self.attributes != "" and not self.is_save and HEAD in self.attributes.split(";")
 
     @property
     def is_missing(self) -> bool:

@@ -30,7 +30,7 @@ from wikibench.limits import BAD_LINES_KEPT
 from wikibench.targets.mapping import Map
 from wikibench.targets.paths import address_path, name_path
 
-from .lines import MISSING, SAVE, VIEW, Request
+from .lines import HEAD, MISSING, SAVE, VIEW, Request
 from .log_entries import COMMENT, MICROS, NO_REQUEST, UNREADABLE, Entry, LogFormat
 
 SECOND_LINES: Final = 100_000  # that wait for others of their second; a second with more is spread in several groups
@@ -108,7 +108,7 @@ def _attributes(entry: Entry) -> str:
     if entry.status:
         found += f"s={entry.status};"
     if entry.method == "HEAD":
-        found += "m=HEAD;"
+        found += f"{HEAD};"
     return found[:-1]
 
 

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from tests.support.fake_wiki import FakeWiki
+from wikibench.crew.local import replay_shared
 from wikibench.errors import TargetError
 from wikibench.http.pool import Connections, Wire, origin_of
+from wikibench.live import LiveLine
 from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Pace, plan, planned_seconds, shape_of
 from wikibench.run import replay
 from wikibench.targets.target import parse_target
-from wikibench.trace.lines import SAVE, VIEW, Request
+from wikibench.trace.lines import MISSING, SAVE, VIEW, Request
 from wikibench.visits import Load
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -111,6 +113,35 @@ def test_visits_take_turns_among_the_addresses_and_an_edit_stays_at_its_own(conn
         assert result.connections == 20
     elif connections == "fresh":
         assert result.connections == 24
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_head_of_the_trace_is_sent_as_a_head_and_counts_as_its_view(workers: int) -> None:
+    requests = [
+        Request(1_000_000 + n * 2_000, f"http://w/{'Missing' if n % 4 > 1 else 'Page'}{n}", flag, attributes=attributes)
+        for n, (flag, attributes) in enumerate(
+            [(VIEW, ""), (VIEW, "s=200;m=HEAD"), (MISSING, "m=HEAD"), (MISSING, "v=HEAD;s=404")] * 5
+        )
+    ]
+    pace, shape = Pace(), shape_of(requests)
+    with FakeWiki() as wiki:
+        load = Load(parse_target(wiki.url), planned_s=planned_seconds(pace, shape))
+        planned = plan(lambda: requests, pace, shape)
+        result = replay(load, planned) if workers == 1 else replay_shared(load, planned, workers, LiveLine(""))
+        heads, gets = set(wiki.heads), set(wiki.gets)
+    assert heads == {f"/Page{n}" for n in range(1, 20, 4)} | {f"/Missing{n}" for n in range(2, 20, 4)}
+    assert gets == {f"/Page{n}" for n in range(0, 20, 4)} | {f"/Missing{n}" for n in range(3, 20, 4)}
+    counted = {pair: one.response.count for pair, one in result.recorder.pairs.items()}
+    assert counted == {(Kind.PAGE, Outcome.OK): 10, (Kind.MISSING, Outcome.EXPECTED_404): 10}
+
+
+def test_a_head_follows_a_redirect_as_a_head() -> None:
+    requests = [Request(1_000_000, "http://w/Redirect", attributes="m=HEAD")]
+    pace, shape = Pace(), shape_of(requests)
+    with FakeWiki() as wiki:
+        result = replay(Load(parse_target(wiki.url), planned_s=1.0), plan(lambda: requests, pace, shape))
+        assert (wiki.heads, wiki.gets) == (["/Redirect", "/Page"], [])
+    assert result.recorder.count(Kind.PAGE, [Outcome.OK]) == 1
 
 
 def test_addresses_with_different_logins_are_refused() -> None:

@@ -132,6 +132,58 @@ def test_what_is_no_whole_answer_is_broken_and_says_why(answer: bytes, why: str,
     assert retried == 0, "a fresh connection has no excuse"
 
 
+HEADS = {
+    "a length": b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+    "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "no length": b"HTTP/1.1 404 Not Found\r\nX: y\r\n\r\n",
+    "early hints": b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "an empty body": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "HTTP/1.0 that keeps": b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\n",
+}
+
+
+def heads(wire: Wire, origin: str) -> Awaitable[Any]:
+    async def do() -> Any:
+        found = [await wire.exchange(method, f"{origin}/p") for method in ("HEAD", "HEAD", "GET")]
+        return found, wire.opened, wire.retried
+
+    return do()
+
+
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("what", HEADS)
+def test_an_answer_to_a_head_has_no_body_and_the_connection_is_kept(what: str, step: int) -> None:
+    answer = HEADS[what]
+    server = Server(answer, answer, OK, step=step)
+    found, opened, retried = on(server, heads, timeout_s=5.0)
+    status = int(answer.rpartition(b"HTTP/")[2][4:7])
+    assert [(one.status, one.size_bytes) for one in found] == [(status, 0), (status, 0), (200, 5)]
+    assert (opened, retried) == (1, 0)
+    assert [head[:5] for head in server.heads] == [b"HEAD ", b"HEAD ", b"GET /"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n",
+        OK,  # a body all the same: what comes next could not be told from it
+        CHUNKED,
+    ],
+)
+def test_a_connection_that_ends_with_an_answer_to_a_head_is_not_used_again(answer: bytes) -> None:
+    found, opened, _ = on(Server(answer, answer, OK), heads)
+    assert [(one.status, one.size_bytes) for one in found] == [(200, 0), (200, 0), (200, 5)]
+    assert opened == 3
+
+
+def test_a_head_on_a_kept_connection_that_was_closed_is_sent_once_more() -> None:
+    answer = HEADS["a length"]
+    _, opened, retried = on(Server(answer, None, answer, OK), heads)
+    assert (opened, retried) == (2, 1)
+
+
 def test_a_packed_body_that_nobody_reads_is_an_answer() -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello"
     (found,), _, _ = on(Server(answer), gets(1, keep=False))

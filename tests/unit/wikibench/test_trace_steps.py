@@ -99,6 +99,8 @@ def test_what_was_dropped_goes_on_through_every_step(day: Path, tmp_path: Path) 
         assert json.loads((made / "manifest.json").read_text())["dropped"] == dropped, words
         source = made
     assert "dropped: another method" in done("info", source).output
+    (tmp_path / "heads").write_text("1.000 /A -;m=HEAD\n2.000 /B -\n3.000 /C missing;s=404;m=HEAD\n")
+    assert "3 (2 views, 1 views of missing pages; 2 by HEAD)" in done("info", tmp_path / "heads").output
 
 
 def test_several_folders_become_one_with_all_that_was_dropped_and_done(day: Path, tmp_path: Path) -> None:
