@@ -27,7 +27,7 @@ from .commands.limits import limits
 from .commands.report import report_command
 from .commands.search import search
 from .commands.trace import trace
-from .commands.watching import watched
+from .commands.watching import dashboard_option, watched
 from .commands.worker import worker
 from .errors import PlanError
 from .experiment import Experiment
@@ -141,13 +141,7 @@ def synth(
 @click.option("--from", "window_begin", help="Begin here: 08:00 of the first day (UTC), +2h, or 2024-01-31T08:00.")
 @click.option("--to", "window_end", help="End before this moment, in the same forms.")
 @click.option("--max-gap", type=Duration(), help="Cut longer silences of the trace to this.")
-@click.option(
-    "--dashboard",
-    is_flag=False,
-    flag_value="127.0.0.1:8089",
-    metavar="[HOST:PORT]",
-    help="Serve the page of the running replay here (127.0.0.1:8089), with a stop button and /metrics.",
-)
+@dashboard_option
 @click.option("--csv", type=click.Path(file_okay=False, path_type=Path), help="Write intervals.csv and kinds.csv here.")
 @click.option(
     "--requests",

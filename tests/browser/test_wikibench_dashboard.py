@@ -1,4 +1,4 @@
-"""The page of a running replay in a real browser: two follow it, one stops it."""
+"""The page of a running replay, and of a search, in a real browser: two follow it, one stops it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import requests
 
 from tests.browser.conftest import becomes
@@ -19,16 +19,16 @@ from tests.support.fake_wiki import FakeWiki
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def replay(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A replay of a minute with a dashboard, and the address that it printed."""
+@contextmanager
+def running(command: str, tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start a command with a dashboard and a trace of a minute; yield it, and the address that it printed."""
     trace = tmp_path / "trace"
     trace.write_text("".join(f"{n} {1 + n / 20:.2f} http://w/Page{n % 9} -\n" for n in range(1200)))
     with FakeWiki() as wiki:
-        words = [trace, "--target", wiki.url, "--dashboard", "127.0.0.1:0", "--report", tmp_path / "out"]
+        words = [trace, "--target", wiki.url, "--dashboard", "127.0.0.1:0", "--report", tmp_path / "out", *options]
         code = "from wikibench.cli import main; main()"
         process = subprocess.Popen(
-            [sys.executable, "-c", code, "replay", *map(str, words)],
+            [sys.executable, "-c", code, command, *map(str, words)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             text=True,
@@ -38,16 +38,20 @@ def replay(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         assert process.stderr is not None
         found = re.match(r"dashboard: (http://\S+)", process.stderr.readline())
         assert found is not None
-        yield process, found[1]
-        process.kill()
-        process.stderr.close()
-        process.wait()
+        try:
+            yield process, found[1]
+        finally:
+            process.kill()
+            process.stderr.close()
+            process.wait()
 
 
-def test_two_follow_a_replay_and_one_stops_it(
-    browser: Any, replay: tuple[subprocess.Popen[str], str], tmp_path: Path
-) -> None:
-    process, url = replay
+def test_two_follow_a_replay_and_one_stops_it(browser: Any, tmp_path: Path) -> None:
+    with running("replay", tmp_path) as (process, url):
+        follow_and_stop(browser, process, url, tmp_path)
+
+
+def follow_and_stop(browser: Any, process: subprocess.Popen[str], url: str, tmp_path: Path) -> None:
     bare = url.partition("#")[0]
     said: list[str] = []
     pages = []
@@ -77,4 +81,33 @@ def test_two_follow_a_replay_and_one_stops_it(
         page.context.close()
     assert process.wait(30) == 130
     assert (tmp_path / "out" / "report.html").exists()
+    assert said == []
+
+
+def test_a_search_has_its_tries_and_its_answer_so_far(browser: Any, tmp_path: Path) -> None:
+    options = ("--require", "p95<10s", "--duration", "2s", "--to", "100000", "--lateness", "60s")
+    said: list[str] = []
+    with running("search", tmp_path, *options) as (process, url):
+        page = browser.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(url)
+        page.wait_for_selector("#tries tr:nth-child(2)")
+        first = page.locator("#tries tr").first.locator("td").all_text_contents()
+        assert (first[0], first[1][:2], first[-1]) == ("1: kept", "50", "0")
+        assert "Kept so far: " in page.locator("#answer").text_content()
+        page.wait_for_function(
+            "() => /^try 3: 200.s, running, [12] of 2 s$/.test(document.querySelector('#state').textContent)"
+        )
+        page.wait_for_selector("[data-plot=latency] canvas")
+        page.screenshot(path=str(tmp_path / "search.png"), full_page=True)
+        text = requests.get(url.partition("#")[0] + "metrics", timeout=5).text
+        assert re.search(r"^wikibench_search_tries 2$", text, re.M)
+        assert re.search(r'^wikibench_search_requests_per_second\{bound="answer"\} 100$', text, re.M)
+        page.click("#stop")
+        becomes(page, "#state", "textContent", "ended: interrupted")
+        assert "the search ended before a rate was missed" in page.locator("#answer").text_content()
+        assert process.wait(30) == 130
+        page.close()
+    assert (tmp_path / "out" / "search.html").exists()
     assert said == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -20,14 +21,19 @@ from wikibench.commands.search_answer import (
     BEYOND_REQUIREMENTS,
     answer_of,
     lines_of,
+    lines_so_far,
+    live_of,
     print_answer,
     print_tries,
     verdict_of,
     write_search_page,
 )
+from wikibench.commands.watching import dashboard_at, dashboard_option
 from wikibench.errors import PlanError
 from wikibench.experiment import Experiment
+from wikibench.findings.dashboard import Dashboard
 from wikibench.limits import HOPELESS_LATENESS_S
+from wikibench.live import LiveLine
 from wikibench.options import Duration, Requirements, Share, load_options
 from wikibench.pacing import Pace
 from wikibench.report import require_writable, write_report
@@ -58,6 +64,40 @@ class Searching:
     curve: list[Json] = field(default_factory=list)  # reports of the tries around the answer
     is_interrupted: bool = False
     is_generators: bool = False  # the generator was the limit
+    dashboard: Dashboard | None = None
+
+    def find(self, dashboard: Dashboard | None, *, with_curve: bool) -> None:
+        """Make all tries, on the page of ``dashboard`` if there is one; Ctrl-C ends them."""
+        self.dashboard = dashboard
+        try:
+            self.go()
+            if with_curve:
+                self.measure_curve()
+        except KeyboardInterrupt:  # between two tries
+            self.is_interrupted = True
+        if dashboard is not None:
+            dashboard.note_ending(self.ending)
+            dashboard.end_try(self._live(lines_of(answer(self.tries, self.plan))))
+
+    @property
+    def ending(self) -> str:
+        if self.is_interrupted:
+            return "interrupted"
+        return "the generator was the limit" if self.is_generators else "complete"
+
+    def judged(self) -> list[tuple[Try, str, Json]]:
+        """Return the tries with their verdicts and reports."""
+        return [(one, verdict_of(one, summary), summary) for one, _, summary in self.made]
+
+    def _live(self, words: Sequence[str], title: str = "") -> Json:
+        return live_of(title, words, answer(self.tries, self.plan), self.judged())
+
+    def _replayed(self, pace: Pace, title: str) -> Replay:
+        """Replay once, before the eyes of those who follow the dashboard."""
+        if self.dashboard is None:
+            return self.run.go(pace, title)
+        self.dashboard.begin_try(self._live(lines_so_far(answer(self.tries, self.plan)), title))
+        return self.run.go(pace, title, LiveLine(title, self.dashboard.tick))
 
     def go(self) -> None:
         invalid = 0
@@ -84,7 +124,7 @@ class Searching:
             return
         for share in CURVE:
             pace = self._pace(Step(rate * share, self.plan.long_s, is_short=False))
-            result = self.run.go(pace, f"curve: {rate * share:.0f}/s")
+            result = self._replayed(pace, f"curve: {rate * share:.0f}/s")
             if result.ending == "interrupted":
                 self.is_interrupted = True
                 return
@@ -97,7 +137,7 @@ class Searching:
         """Make the try, and if it was not steady once more, twice as long; None if the user ended it."""
         number = len(self.made) + 1
         pace = self._pace(replace(step, seconds=step.seconds * longer))
-        result = self.run.go(pace, f"try {number}: {step.rate:.0f}/s")
+        result = self._replayed(pace, f"try {number}: {step.rate:.0f}/s")
         if result.ending == "interrupted":
             return None
         judged = judge_try(result, self.required)
@@ -142,6 +182,7 @@ class Searching:
     show_default=True,
     help="A try's requests: from a random place of the trace at random moments, or from its start with its own gaps.",
 )
+@dashboard_option
 @click.option("--curve", is_flag=True, help="Then measure response times at 10, 25, 50, 75, 90 and 110 % of the rate.")
 @click.option(
     "--report",
@@ -169,6 +210,10 @@ def search(
     20 s are usual, seven minutes; --budget ends earlier, with the interval as wide as it then is. --curve makes
     six more of them, beyond the budget.
 
+    \b
+    Watched in a browser: the try under way, the tries so far, and the answer as far as it is known:
+      wikibench search day.trace --target http://127.0.0.1:8080 --require 'p95<200ms' --dashboard
+
     The exit status is 0 if some rate kept the requirement, 1 if none did, 3 if the generator was the limit.
     """
     policy = SearchPlan(
@@ -188,9 +233,11 @@ def search(
             require_writable(report)
         run = Experiment.prepared(trace, target, given, None, hopeless_s=HOPELESS_LATENESS_S)
         searching = Searching(run, policy, required, given["even"], given["arrivals"] == "trace")
-        searching.go()
-        if given["curve"]:
-            searching.measure_curve()
+        if given["dashboard"] is None:
+            searching.find(None, with_curve=given["curve"])
+        else:
+            with dashboard_at(given["dashboard"], "search", run, required, duration) as dashboard:
+                searching.find(dashboard, with_curve=given["curve"])
     _say_answer(searching, given["file"], report)
     if searching.is_interrupted:
         sys.exit(INTERRUPTED)
@@ -203,7 +250,7 @@ def search(
 def _say_answer(searching: Searching, file: Path | None, report: Path | None) -> None:
     """Print the answer, and write what the user wants of it."""
     best, found = searching.best(), answer(searching.tries, searching.plan)
-    tries = [(one, verdict_of(one, summary), summary) for one, _, summary in searching.made]
+    tries = searching.judged()
     print_tries(tries, searching.curve)
     print_answer(found, None if best is None else best[2])
     with report_errors():

@@ -6,6 +6,7 @@ The page has the answer in words, a plot and a table of the tries in order, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ FORMAT: Final = "wikibench-search-1"
 PAGE: Final = "search.html"
 BEYOND_REQUIREMENTS: Final = ("its backlog grew", "it was not steady")
 _HEAD: Final = ("asked/s", "got/s", "p50, ms", "p95, ms", "p99, ms", "failed", "late p99, ms")
+
+LIVE_HEAD: Final = ("asked/s", "got/s", "p50, ms", "p95, ms", "failed")
 
 Tries = Sequence[tuple[Try, str, Json]]  # each with its verdict and its report
 
@@ -62,6 +65,25 @@ def lines_of(found: Found) -> list[str]:
         what = {"tries": "after the most tries that a search makes", "budget": "before it was known as wanted"}
         lines.append(f"the search ended {what.get(found.why, found.why)}: the interval is {found.width:.0%} wide")
     return lines
+
+
+def lines_so_far(found: Found) -> list[str]:
+    """(pure) Return the answer in words while the search goes on."""
+    if not found.rate:
+        return ["no rate kept so far"]
+    if not found.width:
+        return [f"kept so far: {found.rate:.1f} per second"]
+    return lines_of(replace(found, why="precise"))
+
+
+def live_of(title: str, words: Sequence[str], found: Found, tries: Tries) -> Json:
+    """(pure) Return what the page of a running search has beside the figures of a try; see ``findings.running``."""
+    rows = []
+    for number, (_, verdict, summary) in enumerate(tries, start=1):
+        values = [figures_of(summary)[head] for head in LIVE_HEAD]
+        rows.append([f"{number}: {verdict}", *(text_of_value(value, 4) for value in values)])
+    bounds = {"low": found.low, "answer": found.rate, "high": found.high}
+    return {"title": title, "answer": [f"{one[0].upper()}{one[1:]}." for one in words], "tries": rows, "bounds": bounds}
 
 
 def answer_of(found: Found, tries: Tries, curve: Sequence[Json]) -> Json:

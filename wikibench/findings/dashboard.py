@@ -1,10 +1,12 @@
-"""The page of a running replay: its figures once a second to browsers, metrics to Prometheus, and a stop button.
+"""The page of a running replay or search: figures once a second to browsers, metrics to Prometheus, a stop button.
 
     GET  /          the page                                GET /metrics   Prometheus' text format
-    GET  /events    server-sent events (``running``)        POST /stop     ends the replay; needs the token
+    GET  /events    server-sent events (``running``)        POST /stop     ends it; needs the token
 
 A thread of the controller's process serves it, so a browser cannot disturb the clock of a worker.  The thread gets
-bytes that are made once for all clients, and shares nothing else.
+bytes that are made once for all clients, and shares nothing else.  A search forks workers for each of its tries, while
+the thread serves: it stands still during a fork, so that no lock is copied closed, and the child closes its copies of
+the connections.
 
 Invariants:
     D1. At most DASHBOARD_CLIENTS follow, and CONNECTIONS are open; one more is answered 503.
@@ -25,7 +27,7 @@ import secrets
 import signal
 import socket
 import threading
-from typing import Final
+from typing import Final, Self
 
 import httptools
 
@@ -42,6 +44,7 @@ HEAD_BYTES: Final = 16 * 1024
 PENDING_BYTES: Final = 1 << 20
 HEAD_S: Final = 5.0  # for a request to come
 END_S: Final = 2.0  # for the last event to leave
+FORK_S: Final = 1.0  # for the thread to stand still
 PORT: Final = 8089
 
 
@@ -55,7 +58,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class Dashboard:
-    """A server of one replay.  ``tick`` and ``finish`` belong to the controller, all else to the server's thread."""
+    """A server of one replay or search; as a context it is finished at the end.
+
+    ``begin_try``, ``tick``, ``end_try`` and ``finish`` belong to the controller, all else to the server's thread.
+    """
 
     def __init__(self, listener: socket.socket, host: str, page: bytes) -> None:
         self._listener = listener
@@ -66,10 +72,14 @@ class Dashboard:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._following: set[asyncio.StreamWriter] = set()
-        self._open = 0
+        self._open: set[asyncio.StreamWriter] = set()
         self._whole = _event(self._running.whole())
         self._metrics = b""
         self._has_ended: asyncio.Event | None = None
+        self._forking = threading.Lock()  # locked during a fork
+        self._stands_still = threading.Event()
+        self._ending = "with an error"  # until ``note_ending``
+        os.register_at_fork(before=self._stand_still, after_in_parent=self._go_on, after_in_child=self._close_copies)
 
     @classmethod
     def listening(cls, text: str, about: Json) -> Dashboard:
@@ -80,7 +90,6 @@ class Dashboard:
             listener = socket.create_server((host, port), family=family)
         except (OSError, UnicodeError) as error:
             raise PlanError(f"--dashboard {text}: {error}; give another HOST:PORT") from error
-        os.register_at_fork(after_in_child=listener.close)  # or a worker would keep the port
         report = {"intervals": [], "duration_s": 0, **about}
         data = {"report": report, "curves": {}, "live": True}
         page = rendered(
@@ -100,25 +109,71 @@ class Dashboard:
         host, port = self._listener.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/#token={self._token}"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+    def begin_try(self, search: Json) -> None:
+        """Take what a search says of itself, and begin the figures anew."""
+        self._send_event(self._running.begin_try(search))
+
     def tick(self, now: Snapshot) -> None:
-        """Take a snapshot; the first one starts the thread, after the workers are forked."""
-        event = _event(self._running.take_snapshot(now))
+        """Take a snapshot."""
+        self._send_event(self._running.take_snapshot(now))
+
+    def end_try(self, search: Json) -> None:
+        """Take what a search says of itself after a try."""
+        self._send_event(self._running.end_try(search))
+
+    def _send_event(self, event: Json) -> None:
+        """Publish the event; the first one starts the thread."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
             self._thread.start()
         whole, metrics = _event(self._running.whole()), self._running.metrics().encode()
-        self._loop.call_soon_threadsafe(self._publish, event, whole, metrics)
+        self._loop.call_soon_threadsafe(self._publish, _event(event), whole, metrics)
 
-    def finish(self, ending: str) -> None:
-        """Send the last event and end the thread."""
+    def note_ending(self, ending: str) -> None:
+        """Note how the replay has ended, for the last event."""
+        self._ending = ending
+
+    def finish(self) -> None:
+        """Send the last event, with the ending, and end the thread."""
         if self._loop is not None and self._thread is not None:
-            last = _event(self._running.whole(ending))
+            last = _event(self._running.whole(self._ending))
             self._loop.call_soon_threadsafe(self._end, last)
             self._thread.join(END_S + 1)
             if not self._thread.is_alive():
                 self._loop.close()
+            self._loop = None
         self._listener.close()
+
+    def _stand_still(self) -> None:
+        self._forking.acquire()
+        if self._loop is not None:
+            self._stands_still.clear()
+            self._loop.call_soon_threadsafe(self._wait_for_fork)
+            self._stands_still.wait(FORK_S)
+
+    def _wait_for_fork(self) -> None:
+        self._stands_still.set()
+        with self._forking:
+            pass
+
+    def _go_on(self) -> None:
+        self._forking.release()
+
+    def _close_copies(self) -> None:
+        """Close, in a child, the port and the connections: a browser sees their end when the last copy is closed."""
+        self._forking.release()
+        self._loop = None
+        self._listener.close()
+        for writer in self._open:
+            with contextlib.suppress(OSError):
+                os.close(writer.get_extra_info("socket").fileno())
 
     async def _serve(self) -> None:
         self._has_ended = asyncio.Event()
@@ -149,9 +204,9 @@ class Dashboard:
         self._has_ended.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        self._open.add(writer)
         try:
-            if self._open > CONNECTIONS:
+            if len(self._open) > CONNECTIONS:
                 writer.write(_answer(503, b"too many connections\n"))
             else:
                 async with asyncio.timeout(HEAD_S):
@@ -160,7 +215,7 @@ class Dashboard:
         except (OSError, TimeoutError, httptools.HttpParserError):
             pass  # a client that is gone, says nothing, or speaks no HTTP
         finally:
-            self._open -= 1
+            self._open.discard(writer)
             self._following.discard(writer)
             writer.close()
 
@@ -177,7 +232,7 @@ class Dashboard:
         elif (method, path) == ("POST", b"/stop"):
             if hmac.compare_digest(request.headers.get(b"x-token", b""), self._token.encode()):
                 os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: the report of what was done is still written
-                writer.write(_answer(202, b"the replay is ending\n"))
+                writer.write(_answer(202, b"it is ending\n"))
             else:
                 writer.write(_answer(403, b"the token of the address that wikibench printed is needed\n"))
         else:

@@ -1,9 +1,13 @@
 """(pure) The figures of a running replay, as a page and Prometheus want them: snapshots in, JSON and text out.
 
     event := {"whole": bool, "state": running | the ending, "now_s", "planned_s", "open", "headline", "tiles",
-              "kinds": rows, "curves": points by name, "interval_s", "intervals": rows as in a report, no histograms}
+              "kinds": rows, "curves": points by name, "interval_s", "intervals": rows as in a report, no histograms,
+              "search": of a search, in whole events}
+    search := {"title": of the try, "answer": sentences, "tries": rows,
+               "bounds": {"low", "answer", "high": requests per second}}
 
-An event that is not whole has the intervals that changed since the one before.
+An event that is not whole has the intervals that changed since the one before.  Of a search the figures are those of
+the try under way; its first event is whole.
 
 Knows nothing of sockets; the order of calls is that of the snapshots.
 """
@@ -32,6 +36,18 @@ class Running:
         self._rows: dict[int, Json] = {}
         self._now: Snapshot | None = None
         self._counted = Recorder(0)
+        self._search: Json = {}
+        self._is_new_try = False
+
+    def begin_try(self, search: Json) -> Json:
+        """Begin the figures of a try of a search anew; return the whole event."""
+        self._rows, self._now, self._counted, self._is_new_try = {}, None, Recorder(0), True
+        return self.end_try(search)
+
+    def end_try(self, search: Json) -> Json:
+        """Take what the search says of itself, and leave the figures; return the whole event."""
+        self._search = search
+        return self.whole()
 
     def take_snapshot(self, now: Snapshot) -> Json:
         """Return the event of this snapshot."""
@@ -44,12 +60,15 @@ class Running:
             if self._rows.get(index) != row:
                 self._rows[index] = row
                 changed.append(row)
+        if self._is_new_try:
+            self._is_new_try = False
+            return self.whole()
         return self._event(now, changed, whole=False)
 
     def whole(self, state: str = "running") -> Json:
         """Return an event with all intervals; an empty one before the first snapshot."""
         if self._now is None:
-            return {"whole": True, "state": state, "intervals": []}
+            return {"whole": True, "state": state, "intervals": [], **self._of_search()}
         return self._event(self._now, [self._rows[index] for index in sorted(self._rows)], whole=True, state=state)
 
     def _event(self, now: Snapshot, rows: Sequence[Json], *, whole: bool, state: str = "running") -> Json:
@@ -76,7 +95,11 @@ class Running:
             "curves": {RESPONSE: _points(counted.response()), SERVICE: _points(counted.service())},
             "interval_s": now.interval_s,
             "intervals": list(rows),
+            **(self._of_search() if whole else {}),
         }
+
+    def _of_search(self) -> Json:
+        return {"search": self._search} if self._search else {}
 
     def _of_kind(self, kind: Kind) -> list[str]:
         found = times(self._counted.response(kind))
@@ -115,6 +138,11 @@ class Running:
             )
             for name, value in gauges:
                 lines += [f"# TYPE {name} gauge", f"{name} {value:.6g}"]
+        if self._search:
+            lines += ["# TYPE wikibench_search_tries gauge", f"wikibench_search_tries {len(self._search['tries'])}"]
+            lines += ["# TYPE wikibench_search_requests_per_second gauge"]
+            for bound, value in self._search["bounds"].items():
+                lines += [f'wikibench_search_requests_per_second{{bound="{bound}"}} {value:.6g}']
         return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from contextlib import ExitStack
 
@@ -17,7 +18,7 @@ from wikibench.limits import DASHBOARD_CLIENTS
 from wikibench.live import Snapshot
 from wikibench.outcome import Kind, Outcome
 
-ABOUT = {"target": "http://127.0.0.1:1/", "requirements": [], "interval_s": 1.0}
+ABOUT = {"what": "replay", "target": "http://127.0.0.1:1/", "requirements": [], "interval_s": 1.0}
 
 
 def snapshot(recorder: Recorder, now_s: float) -> Snapshot:
@@ -64,6 +65,58 @@ def test_metrics_count_each_request_once() -> None:
     assert "wikibench_planned_requests_per_second 11" in lines
 
 
+SEARCH = {
+    "title": "try 2: 100/s",
+    "answer": ["kept so far: 50.0 per second"],
+    "tries": [["1", "50", "49.8", "12", "0", "kept"]],
+    "bounds": {"low": 50.0, "answer": 50.0, "high": 50.0},
+}
+
+
+def test_each_try_of_a_search_begins_anew_and_the_tries_so_far_stay() -> None:
+    recorder, running = Recorder(60), Running()
+    recorder.add(page_view(0.1))
+    assert "search" not in running.whole()
+    running.take_snapshot(snapshot(recorder, 2.0))
+    event = running.begin_try(SEARCH)
+    assert (event["whole"], event["intervals"], event["search"]) == (True, [], SEARCH)
+    following = running.take_snapshot(snapshot(recorder, 1.0))
+    assert following["search"] == SEARCH, "who came before has to forget the intervals of the try before"
+    assert following["whole"]
+    recorder.add(page_view(0.3))
+    again = running.take_snapshot(snapshot(recorder, 2.0))
+    assert (again["whole"], "search" in again) == (False, False)
+    ended = running.end_try({**SEARCH, "title": "ended"})
+    assert (ended["search"]["title"], [row["asked"] for row in ended["intervals"]]) == ("ended", [2])
+    lines = running.metrics().splitlines()
+    assert 'wikibench_search_requests_per_second{bound="answer"} 50' in lines
+    assert "wikibench_search_tries 1" in lines
+
+
+def test_a_fork_waits_for_the_thread_and_its_child_has_no_connection() -> None:
+    with Dashboard.listening("127.0.0.1:0", ABOUT) as dashboard:
+        port = int(dashboard.url.partition("/#")[0].rpartition(":")[2])
+        dashboard.tick(snapshot(Recorder(60), 1.0))
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+            client.sendall(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert client.recv(65_536)
+            ours, theirs = socket.socketpair()
+            child = os.fork()
+            if not child:  # until the end of the test
+                ours.close()
+                theirs.recv(1)
+                os._exit(0)
+            theirs.close()
+            dashboard.note_ending("complete")
+            dashboard.finish()
+            received = b""
+            while data := client.recv(65_536):  # its end would not come while a child had the connection, too
+                received += data
+            assert b'"state":"complete"' in received
+            ours.close()
+            assert os.waitpid(child, 0)[1] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -101,7 +154,8 @@ def test_one_client_too_many_is_answered_503_and_all_hear_the_end() -> None:
             following.append(client)
             first = client.recv(12)
             assert first == (b"HTTP/1.1 503" if len(following) > DASHBOARD_CLIENTS else b"HTTP/1.1 200")
-        dashboard.finish("complete")
+        dashboard.note_ending("complete")
+        dashboard.finish()
         for client in following[:-1]:
             received = b""
             while data := client.recv(65_536):

@@ -3,6 +3,7 @@
 page.then(({ data, show, ms }) => {
   const report = data.report;
   const byStart = new Map();
+  let title = ""; // of the try of a search
   const set = (id, text) => { document.getElementById(id).textContent = text; };
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   const stop = document.getElementById("stop");
@@ -34,6 +35,11 @@ page.then(({ data, show, ms }) => {
   events.onmessage = ({ data: text }) => {
     const now = JSON.parse(text);
     if (now.whole) byStart.clear();
+    if (now.search) {
+      title = now.search.title;
+      set("answer", now.search.answer.join(" "));
+      fill(document.getElementById("tries"), now.search.tries);
+    }
     for (const row of now.intervals) byStart.set(row.start_s, row);
     report.intervals = [...byStart.values()].sort((a, b) => a.start_s - b.start_s);
     if (now.headline) {
@@ -51,14 +57,14 @@ page.then(({ data, show, ms }) => {
       show({ ...report, intervals: report.intervals.filter(isDone) }, now.curves);
       tables(now.curves);
     }
-    if (now.state === "running") set("state", `${now.is_warming_up ? "warming up" : "running"}, ${Math.round(now.now_s || 0)} of ${Math.round(now.planned_s || 0)} s`);
+    if (now.state === "running") set("state", `${title ? title + ", " : ""}${now.is_warming_up ? "warming up" : "running"}, ${Math.round(now.now_s || 0)} of ${Math.round(now.planned_s || 0)} s`);
     else {
       events.close();
       stop.hidden = true;
       set("state", `ended: ${now.state}`);
     }
   };
-  events.onerror = () => set("state", "no connection to the replay");
+  events.onerror = () => set("state", "no connection to wikibench");
   stop.addEventListener("click", async () => {
     stop.disabled = true;
     const answer = await fetch("stop", { method: "POST", headers: { "X-Token": token } });
