@@ -5,6 +5,7 @@ All faults of the trace and of the target are found here, before the first reque
 
 from __future__ import annotations
 
+import platform
 import random
 import shlex
 import sys
@@ -20,6 +21,7 @@ from gauge.processes import Role, RoleUse, RoleWatch
 
 from .crew.remote import Workers
 from .errors import ForeignPagesError, PlanError
+from .generator_limit import known_limit, limits_file, read_limits
 from .limits import LINK_NAMES, NAMES_SOUGHT
 from .live import LiveLine, snapshot_of
 from .pacing import Pace, Planned, TraceShape, plan, planned_seconds, shape_of
@@ -173,7 +175,16 @@ class Experiment:
             about,
             why_not_valid(result, self._late_ms),
         )
+        found["generator"]["limit_here"] = self._limit_here(result)
         return cast("Json", redacted(found, _secrets(self.load.headers)))
+
+    def _limit_here(self, result: Replay) -> Json | None:
+        """Return what the generator can do on this machine, as far as it is known; workers elsewhere have no limit."""
+        path = limits_file()
+        if path is None or (self._workers is not None and self._workers.listener is not None):
+            return None
+        workers, asked_per_s = result.crew.workers, result.requested_rate
+        return known_limit(read_limits(path), platform.node(), workers, environment(), asked_per_s)
 
 
 def _role(use: RoleUse, requests: int) -> Json:

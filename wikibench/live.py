@@ -15,6 +15,7 @@ from rich.text import Text
 
 from gauge.histogram import Histogram, merged
 
+from .generator_limit import words_of_limit
 from .injector import Injector
 from .latency import Figures, Interval, Pair
 from .limits import OWN_LATENESS_WARNING_MS
@@ -143,6 +144,10 @@ def print_summary(console: Console, summary: Json) -> None:
         f"at most {generator['most_open_requests']} requests open",
         style="yellow" if late is not None and late > OWN_LATENESS_WARNING_MS else None,
     )
+    if generator.get("limit_here") is not None:
+        console.print(
+            f"this generator's limit here: {words_of_limit(generator['limit_here'])}", markup=False, soft_wrap=True
+        )
     for line in machine_lines(summary):
         console.print(line, markup=False)
     for warning in generator["warnings"]:

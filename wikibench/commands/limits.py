@@ -18,11 +18,13 @@ from rich.table import Table
 
 from gauge.machine import machine
 from wikibench.crew.local import replay_shared
+from wikibench.generator_limit import keep_limit, limit_of, limits_file
 from wikibench.limits import MOST_WORKERS
 from wikibench.live import LiveLine, snapshot_of
 from wikibench.null_server import PAGE_BYTES, null_server
 from wikibench.options import Duration
 from wikibench.pacing import Pace, plan, shape_of
+from wikibench.report import environment
 from wikibench.run import replay
 from wikibench.statuses import CONTEXT, INTERRUPTED, MET, MISSED, report_errors
 from wikibench.summary import Replay
@@ -95,7 +97,8 @@ def limits(seconds: float, size_bytes: int, lateness: float, workers: int) -> No
       wikibench limits --seconds 10s --bytes 50000
 
     Load a wiki at half of the rate shown, or less, if it runs on this machine too: it needs its share of the
-    cores. The exit status is 0, or 1 if not even the first rate was kept.
+    cores. Reports of this machine say the limit, and how near the run was to it. The exit status is 0, or 1 if not
+    even the first rate was kept.
     """
     requests = [Request(number * 1_000, f"/Page_{number}") for number in range(PAGES)]
     shape = shape_of(requests)
@@ -120,10 +123,10 @@ def limits(seconds: float, size_bytes: int, lateness: float, workers: int) -> No
         except KeyboardInterrupt:
             click.echo("ended before the limit was found", err=True)
             sys.exit(INTERRUPTED)
-    sys.exit(_print(tries, lateness))
+    sys.exit(_print(tries, lateness, workers, size_bytes))
 
 
-def _print(tries: list[OwnTry], lateness_s: float) -> int:
+def _print(tries: list[OwnTry], lateness_s: float, workers: int, size_bytes: int) -> int:
     table = Table(title=f"This generator against a null server: {machine()}", title_justify="left")
     for name in ("asked/s", "got/s", "CPU us a view", "of a core", "late p99 ms", ""):
         table.add_column(name, justify="right", no_wrap=True)
@@ -141,4 +144,10 @@ def _print(tries: list[OwnTry], lateness_s: float) -> int:
     console.print(
         f"limit of this generator here: {best.rate:,.0f} page views per second, {best.cpu_us:.0f} us of CPU each"
     )
+    path = limits_file()
+    if path is not None:
+        with report_errors():
+            found = limit_of(best.rate, best.cpu_us, workers, size_bytes, lateness_s * 1000, environment())
+            keep_limit(found, path)
+        console.print(f"kept for reports of this machine: {path}", markup=False, soft_wrap=True)
     return MET

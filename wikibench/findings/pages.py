@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gauge.histogram import Histogram, merged
 from wikibench.errors import ReportError
+from wikibench.generator_limit import words_of_limit
 from wikibench.outcome import Outcome
 from wikibench.summary import Json, distribution, machine_lines
 
@@ -218,6 +219,7 @@ def _environment() -> jinja2.Environment:
     )
     filters: dict[str, Callable[[Any], str]] = {
         "ms": milliseconds,
+        "limit": words_of_limit,
         "count": lambda number: f"{number:,}",
         "words": lambda name: name.replace("_", " "),
     }
