@@ -4,7 +4,9 @@
               of the mean of the others is smallest.  A long run is cut into batches of five seconds (MSER-5), a run of
               less than LONG_S into seconds
     backlog   the requests that are open at the end of each second.  It grows if the median of the last third is over
-              that of the first third by more than BACKLOG_S of arrivals; a median does not see a stall of a second
+              that of the first third by more than BACKLOG_S of arrivals; a median does not see a stall of a second.
+              In less than LEAST_S a backlog has less time to grow: BACKLOG_SHARE of the run's arrivals, and at least
+              BACKLOG_LEAST requests, which chance makes at low rates
 
 Knows nothing of requests: a second is a number.
 """
@@ -22,6 +24,9 @@ BATCH_S: Final = 5
 LEAST_LEFT: Final = 5  # means that are left, because fewer can agree by chance
 LEFT_SHARE: Final = 0.33  # of the means, at least: in 20 s of noise 5 means agree in one run of seven, 7 in one of 14
 BACKLOG_S: Final = 0.1
+BACKLOG_SHARE: Final = 0.0075
+BACKLOG_LEAST: Final = 10
+SHORTEST_S: Final = 3  # a third has a second
 
 
 def warm_up_end(seconds: Sequence[float]) -> int | None:
@@ -46,7 +51,11 @@ def _squared_error(means: Sequence[float]) -> float:
 
 def is_backlog_growing(open_requests: Sequence[float], rate_per_s: float) -> bool:
     """Return whether the open requests at the ends of the seconds grow, at so many arrivals per second."""
-    third = len(open_requests) // 3
-    if len(open_requests) < LEAST_S:
+    seconds = len(open_requests)
+    if seconds < SHORTEST_S:
         return False
-    return median(open_requests[-third:]) - median(open_requests[:third]) > BACKLOG_S * rate_per_s
+    most = BACKLOG_S * rate_per_s
+    if seconds < LEAST_S:
+        most = max(BACKLOG_SHARE * seconds * rate_per_s, BACKLOG_LEAST)
+    third = seconds // 3
+    return median(open_requests[-third:]) - median(open_requests[:third]) > most

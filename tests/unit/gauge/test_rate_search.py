@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import exp, log
 from random import Random
 from statistics import fmean, pstdev
@@ -19,6 +20,7 @@ from gauge.rate_search import (
     bracket_of,
     next_step,
 )
+from gauge.steadiness import is_backlog_growing
 from tests.support.deep import seeds
 
 STALLS = 0.03  # of the tries of full length
@@ -90,6 +92,35 @@ def test_short_tries_that_were_wrong_do_not_hold_the_answer() -> None:
     while (step := next_step(tries, SearchPlan())) is not None:
         tries.append(Try(step.rate, step.rate <= (2_000 if step.is_short else 700), step.is_short))
     assert answer(tries, SearchPlan()).rate == pytest.approx(700, rel=0.05)
+
+
+def is_kept(step: Step, capacity: float, rng: Random) -> bool:
+    """Try a server that works at requests one by one, in their order; each takes as long, and they come at random."""
+    free_s, count = 0.0, round(step.rate * step.seconds)
+    waits, ends = [], []
+    starts = sorted(rng.uniform(0, step.seconds) for _ in range(count))
+    for start_s in starts:
+        free_s = max(free_s, start_s) + 1 / capacity
+        waits.append(free_s - start_s)
+        ends.append(free_s)
+    seconds = range(1, int(step.seconds) + 1)
+    open_requests = [float(bisect_left(starts, at) - bisect_left(ends, at)) for at in seconds]
+    return sorted(waits)[count * 95 // 100] <= 0.2 and not is_backlog_growing(open_requests, step.rate)
+
+
+@pytest.mark.parametrize("capacity", [500.0, 1_000.0])
+def test_short_tries_find_the_capacity_of_a_server_too(capacity: float) -> None:
+    """8 s keep a p95 of 200 ms up to 2.6 % over the capacity, as the backlog has had no more time to grow."""
+    errors = []
+    for seed in range(seeds("seeds of a search by tries of 8 s", deep=40, short=5)):
+        rng, tries = Random(seed), [Try(capacity / 2, True, True), Try(capacity * 2, False, True)]
+        tries.append(tries[-1])
+        plan = SearchPlan(short_s=8.0, long_s=8.0)
+        while (step := next_step(tries, plan)) is not None:
+            tries.append(Try(step.rate, is_kept(step, capacity, rng)))
+        errors.append(answer(tries, plan).rate / capacity - 1)
+    print(f"{capacity:.0f}/s: bias {fmean(errors):+.3f}, spread {pstdev(errors):.3f}")
+    assert abs(fmean(errors)) <= 0.015
 
 
 def test_it_ends_without_an_answer_to_be_had() -> None:
