@@ -175,10 +175,10 @@ class Experiment:
             about,
             why_not_valid(result, self._late_ms),
         )
-        found["generator"]["limit_here"] = self._limit_here(result)
+        found["generator"]["limit_here"] = self._known_limit(result)
         return cast("Json", redacted(found, _secrets(self.load.headers)))
 
-    def _limit_here(self, result: Replay) -> Json | None:
+    def _known_limit(self, result: Replay) -> Json | None:
         """Return what the generator can do on this machine, as far as it is known; workers elsewhere have no limit."""
         path = limits_file()
         if path is None or (self._workers is not None and self._workers.listener is not None):

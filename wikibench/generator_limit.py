@@ -1,4 +1,4 @@
-"""What this generator can offer on this machine, as ``wikibench limits`` last found it, for reports to say.
+"""The largest rate of this generator on this machine, as ``wikibench limits`` last found it, for reports to say.
 
     limits.json := {"format": "wikibench-limits-1", "limits": [limit, ...]}        in the user's folder of state
     limit       := {"node", "date", "workers", "page_bytes", "lateness_ms", "rate_per_s", "cpu_us", "environment"}

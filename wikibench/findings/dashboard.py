@@ -79,7 +79,6 @@ class Dashboard:
         self._forking = threading.Lock()  # locked during a fork
         self._stands_still = threading.Event()
         self._ending = "with an error"  # until ``note_ending``
-        os.register_at_fork(before=self._stand_still, after_in_parent=self._go_on, after_in_child=self._close_copies)
 
     @classmethod
     def listening(cls, text: str, about: Json) -> Dashboard:
@@ -101,7 +100,9 @@ class Dashboard:
             plots=plots_of(report, {RESPONSE: ()}, is_live=True),
             about=about,
         )
-        return cls(listener, host, page.encode())
+        made = cls(listener, host, page.encode())
+        os.register_at_fork(before=made._pause, after_in_parent=made._resume, after_in_child=made._close_copies)
+        return made
 
     @property
     def url(self) -> str:
@@ -151,7 +152,7 @@ class Dashboard:
             self._loop = None
         self._listener.close()
 
-    def _stand_still(self) -> None:
+    def _pause(self) -> None:
         self._forking.acquire()
         if self._loop is not None:
             self._stands_still.clear()
@@ -163,7 +164,7 @@ class Dashboard:
         with self._forking:
             pass
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._forking.release()
 
     def _close_copies(self) -> None:

@@ -6,8 +6,8 @@
     search := {"title": of the try, "answer": sentences, "tries": rows,
                "bounds": {"low", "answer", "high": requests per second}}
 
-An event that is not whole has the intervals that changed since the one before.  Of a search the figures are those of
-the try under way; its first event is whole.
+An event that is not whole has the intervals that changed since the one before.  The figures of a search are those of
+the try under way; the first event of a try is whole.
 
 Knows nothing of sockets; the order of calls is that of the snapshots.
 """

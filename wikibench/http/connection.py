@@ -19,6 +19,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, cast
 
 import httptools
@@ -216,17 +217,22 @@ class Connection(asyncio.Protocol):
 class Deadlines:
     """Deadlines of the requests in the air, all looked at together, so a request ends up to TIMEOUT_STEP_S late.
 
-    A timer of the loop for each would cost more than to parse its answer.  Owned by the event loop.
+    A timer of the loop for each would cost more than to parse its answer, and to look at 10,000 in each step 4 % of a
+    core.  So the steps wait for the earliest deadline that there was when all were last looked at, or has come since:
+    where requests are answered, that is once in their timeout.  Owned by the event loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._due: dict[Connection, float] = {}
+        self._earliest = inf  # no deadline is earlier
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, connection: Connection, deadline: float) -> None:
         """End the connection's request at ``deadline``, a time of the loop."""
         self._due[connection] = deadline
+        if deadline < self._earliest:
+            self._earliest = deadline
         if self._timer is None:
             self._timer = self._loop.call_later(TIMEOUT_STEP_S, self._end_due)
 
@@ -235,8 +241,10 @@ class Deadlines:
 
     def _end_due(self) -> None:
         now = self._loop.time()
-        for connection in [one for one, deadline in self._due.items() if deadline <= now]:
-            connection.abort(TIMED_OUT)
+        if self._earliest <= now:
+            for connection in [one for one, deadline in self._due.items() if deadline <= now]:
+                connection.abort(TIMED_OUT)
+            self._earliest = min(self._due.values(), default=inf)
         self._timer = self._loop.call_later(TIMEOUT_STEP_S, self._end_due) if self._due else None
 
     def close(self) -> None:

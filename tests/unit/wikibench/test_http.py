@@ -226,6 +226,58 @@ def test_an_answer_that_does_not_come_ends_at_its_timeout_and_others_go_on(monke
     assert (opened, retried) == (2, 0)
 
 
+class Steps:
+    """A loop whose time goes on by steps, and connections that note when they were ended."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.ended: dict[str, float] = {}
+        self.step: Callable[[], None] | None = None
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, _delay_s: float, step: Callable[[], None]) -> None:
+        self.step = step
+
+    def go_to(self, until_s: float) -> None:
+        while self.now < until_s:
+            self.now += connection.TIMEOUT_STEP_S
+            if self.step is not None:
+                step, self.step = self.step, None
+                step()
+
+    def request(self, name: str, deadlines: connection.Deadlines) -> Any:
+        steps = self
+
+        class Ended:
+            def abort(self, _why: NoAnswer) -> None:
+                steps.ended.setdefault(name, steps.now)
+                deadlines.forget(self)  # type: ignore[arg-type]
+
+        return Ended()
+
+
+def test_each_request_ends_at_its_own_deadline_whatever_others_do() -> None:
+    loop = Steps()
+    deadlines = connection.Deadlines(loop)  # type: ignore[arg-type]
+    due = {"late": 5.0, "soon": 1.0, "answered": 0.5, "again": 2.0, "same": 2.0}
+    for name, deadline in due.items():
+        request = loop.request(name, deadlines)
+        deadlines.watch(request, deadline)
+        if name == "answered":
+            deadlines.forget(request)
+    loop.go_to(0.7)
+    deadlines.watch(loop.request("between", deadlines), 0.9)
+    loop.go_to(6.0)
+    assert loop.step is None, "nothing is left to wait for"
+    deadlines.watch(loop.request("afterwards", deadlines), 7.0)
+    loop.go_to(8.0)
+    wanted = {**due, "between": 0.9, "afterwards": 7.0}
+    del wanted["answered"]
+    assert {name: pytest.approx(at, abs=0.011) for name, at in wanted.items()} == loop.ended
+
+
 def test_an_answer_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BODY_BYTES", 4)
     assert limits.BODY_BYTES > 1 << 20
