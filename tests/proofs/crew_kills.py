@@ -114,10 +114,11 @@ def kill_controller(found: Found, rng: random.Random, plan: EvenPlan, folder: Pa
     words = ("replay", plan.trace, "--workers", 2, "--report", report, "--csv", report, "--connections", connections)
     with noting_server() as notes, command(folder / "said", *words, "--target", notes.url) as controller:
         workers_of(controller)
-        is_late = rng.random() < 0.4
+        is_late = rng.random() < 0.5
         if is_late:
-            wait_until(lambda: (report.is_dir() and any(report.iterdir())) or controller.process.poll() is not None)
-            time.sleep(rng.uniform(0.0, 0.05) if rng.random() < 0.5 else rng.uniform(0.0, 1.0))
+            name = rng.choice(("report.json", "report.html", "intervals.csv"))  # it, or what becomes it
+            wait_until(lambda: any(report.glob(f"*{name}*")) or controller.process.poll() is not None)
+            time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.01))))
         else:
             time.sleep(rng.uniform(0.0, plan.seconds))
         has_ended = controller.process.poll() is not None
@@ -135,7 +136,7 @@ def kill_controller(found: Found, rng: random.Random, plan: EvenPlan, folder: Pa
     last_s = max((moment_s - killed_s for _, moment_s, _ in notes.read), default=0.0)
     found.note_longest("until the last request", last_s, UNHEARD_S, about)
     judge_twice(found, plan, notes, about)
-    for file in sorted(report.glob("*")):
+    for file in sorted(report.glob("[!.]*")):  # a hidden one was to become a file
         found.counts["whole files"] += 1
         found.expect(is_whole(file), f"{about}: {file.name} is half written, {file.stat().st_size} bytes")
 
