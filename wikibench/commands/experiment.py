@@ -63,7 +63,8 @@ def experiment(
       wikibench experiment thesis --plan
       wikibench experiment thesis --size quick --out thesis-quick
       wikibench experiment thesis --systems columnar,mediawiki --size default --budget 2h
-      wikibench experiment thesis --systems columnar,hbase --set gateway=127.0.0.1:9090
+      wikibench experiment thesis --systems columnar,mediawiki,hbase
+      wikibench experiment thesis --systems columnar,hbase-gateway --set gateway=127.0.0.1:9090
       wikibench experiment thesis --systems url --set address=http://127.0.0.1:8080 --set titles_file=names.txt
 
     \b

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from .debian import unpack_packages
+
 PACKAGES: Final = (
     *("mediawiki", "mariadb-server-core", "mariadb-client-core", "lighttpd"),
     *("php8.2-cli", "php8.2-cgi", "php8.2-mysql", "php8.2-mbstring", "php8.2-xml", "php8.2-intl", "php8.2-apcu"),
@@ -79,20 +81,7 @@ def unpack(packages: Path) -> None:
     """Download the packages and what they need and this machine lacks, and unpack them."""
     if (packages / "complete").exists():
         return
-    archives, root = packages / "archives", packages / "root"
-    (archives / "partial").mkdir(parents=True, exist_ok=True)
-    root.mkdir(exist_ok=True)
-    options = ["-y", "-q", "--download-only", "--no-install-recommends", "--reinstall"]
-    where = ["-o", f"Dir::Cache::archives={archives}", "-o", "Debug::NoLocking=1"]
-    subprocess.run(["apt-get", *options, *where, "install", *PACKAGES], check=True)
-    for archive in sorted(archives.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", str(archive), str(root)], check=True)
-    for folder in ("usr/share/mediawiki", "var/lib/mediawiki"):
-        for link in (path for path in (root / folder).rglob("*") if path.is_symlink()):
-            target = os.readlink(link)  # of a whole system, whose root is elsewhere here
-            if target.startswith("/") and (root / target[1:]).exists():
-                link.unlink()
-                link.symlink_to(root / target[1:])
+    unpack_packages(packages, PACKAGES, ("usr/share/mediawiki", "var/lib/mediawiki"))
     (packages / "complete").touch()
 
 
