@@ -42,6 +42,7 @@ _TO_BE_REPEATED: Final = frozenset(
     {"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException", "CallTimeoutException"}
 )
 _MISSING: Final = frozenset({"TableNotFoundException", "NoSuchColumnFamilyException"})
+_NOBODY_REACHED: Final = "servers with issues: null"  # HBase's RetriesExhaustedWithDetailsException, of batches
 
 T = TypeVar("T")
 
@@ -132,6 +133,8 @@ class Store:
                 raise StoreUnavailable(self.address, hbase_class(error)) from error
             if hbase_class(error) in _MISSING:
                 raise NotPrepared(self.address, _why(error)) from error
+            if _NOBODY_REACHED in _why(error):
+                raise StoreUnavailable(self.address, "no server has the table's rows") from error
             raise
         except _BROKEN as error:
             _close(connection)
