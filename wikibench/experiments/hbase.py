@@ -215,7 +215,7 @@ def serve(packages: Path, folder: Path, ports: tuple[int, int, int], hsync: str)
     with ExitStack() as stack:
         master = f"{hadoop}.master.HMaster"
         # A signal ends HBase's ZooKeeper first, and then the rest waits for it.
-        stop = java_command(packages, folder, "stop", GATEWAY_HEAP, [master, "stop"])
+        stop = java_command(packages, folder, "stop", GATEWAY_HEAP, [master, "stop", "--shutDownCluster"])
         start = java_command(packages, folder, "server", SERVER_HEAP, [master, "start"])
         server = _start(stack, folder / "server.log", start, stop)
         _wait(server, folder, "server", lambda: _READY_LINE in _read(folder / "server.log"))
