@@ -1,4 +1,4 @@
-"""What the wiki makes of a store's answers: to be tried again, to be prepared, or refused."""
+"""What the wiki makes of a store's answers: to be tried again, to be prepared, or refused (HBase 2.6.1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from columnar.client.errors import IOError
 from wikka_port.store import NotPrepared, Store, StoreUnavailable
 
 HBASE = b"org.apache.hadoop.hbase."
-NOBODY = b"client.RetriesExhaustedWithDetailsException: Failed 1 action: site: 1 time, servers with issues: null"  # 2.6.1
+NOBODY = b"client.RetriesExhaustedWithDetailsException: Failed 1 action: site: 1 time, servers with issues: null"
 
 
 def answer_of(message: bytes, monkeypatch: pytest.MonkeyPatch) -> type[BaseException]:
