@@ -42,7 +42,7 @@ _TO_BE_REPEATED: Final = frozenset(
     {"RegionTooBusyException", "NotServingRegionException", "CallQueueTooBigException", "CallTimeoutException"}
 )
 _MISSING: Final = frozenset({"TableNotFoundException", "NoSuchColumnFamilyException"})
-_NOBODY_REACHED: Final = "servers with issues: null"  # HBase's RetriesExhaustedWithDetailsException, of batches
+_UNLOCATED: Final = "servers with issues: null"  # HBase's RetriesExhaustedWithDetailsException, of batches
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ class Store:
                 raise StoreUnavailable(self.address, hbase_class(error)) from error
             if hbase_class(error) in _MISSING:
                 raise NotPrepared(self.address, _why(error)) from error
-            if _NOBODY_REACHED in _why(error):
+            if _UNLOCATED in _why(error):
                 raise StoreUnavailable(self.address, "no server has the table's rows") from error
             raise
         except _BROKEN as error:

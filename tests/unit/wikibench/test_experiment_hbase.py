@@ -43,7 +43,9 @@ import os, pathlib, signal, socket, struct, sys
 words = sys.argv[1:]
 if words == ["-version"]:
     sys.exit('openjdk version "17.0.1" 2021-10-19')
-name = words[words.index("-cp") + 2].rpartition(".")[2] + "." + words[-1]
+name = words[words.index("-cp") + 2].rpartition(".")[2] + (".stop" if "stop" in words else ".start")
+if words[-1] == "stop":
+    sys.exit("To stop HBase Cluster run hbase master stop --shutDownCluster")  # as HBase, which goes on
 pathlib.Path(__file__).with_name(name).write_text(str(os.getpid()))
 if name == "HMaster.stop":
     os.kill(int(pathlib.Path(__file__).with_name("HMaster.start").read_text()), signal.SIGTERM)
