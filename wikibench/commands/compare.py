@@ -128,7 +128,7 @@ def write_json(path: Path, comparison: Comparison, limits: Sequence[Limit]) -> N
 def status_of(comparison: Comparison, limits: Sequence[Limit]) -> int:
     """Return the exit status: that of the limits, or without limits 1 for a B that is worse.
 
-    It is 3 if a run is not valid, and 1 if B fails where A does not, whatever the limits.
+    The status is 3 if a run is not valid, and 1 if B fails where A does not, whatever the limits.
     """
     found = {limit.judge(comparison) for limit in limits}
     if comparison.not_valid:

@@ -7,7 +7,7 @@
     python -m wikibench.experiments.hbase compact PACKAGES FOLDER GATEWAY_PORT
                                       writes what is in memory to files, then each region's files into one
 
-It takes Java (11 or later) and Maven of this machine where they are on PATH, and else Debian's, unpacked into PACKAGES.
+Java (11 or later) and Maven are those on PATH, and else Debian's, unpacked into PACKAGES.
 FOLDER has the settings, data and logs.  All servers listen on loopback, and end with ``serve``, whatever ends that.
 
 The settings are HBase's own but for these: regions of 50 MB, as the thesis had them; heaps with a bound; no pages for
