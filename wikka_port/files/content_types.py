@@ -308,8 +308,13 @@ def fitting_name(name: str, found: FileType) -> str:
         return name
     if found.picture and named.picture and found.inline and named.inline:
         return with_ending(name, right, replace=True)
-    said = "Its name ends with .{ending}, but its content is {type}. Give it the ending .{right}, if that is right."
-    raise NotAccepted(_(said, ending=ending, type=found.media_type, right=right))
+    said = _(
+        "Its name ends with .{ending}, but its content is {type}. Give it the ending .{right}, if that is right.",
+        ending=ending,
+        type=found.media_type,
+        right=right,
+    )
+    raise NotAccepted(said)
 
 
 def check_accepted(name: str, found: FileType, accepted: Collection[str]) -> None:
