@@ -3,6 +3,7 @@
     /                          the root page
     /Name                      the page, shown
     /Name/edit                 the handler ``edit`` of the page; only the words of PAGE_HANDLERS are handlers
+    /Name/files/Plan.pdf       a file of the page, as it is; no file has a slash in its name
     /-/recentchanges           a handler of the whole wiki: a word of SITE_HANDLERS after ``/-/``
     /-/static/<hash>/<file>    style and script, with the hash of the file's content
     /api/titles  /health  /robots.txt  /favicon.ico
@@ -21,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from wikka_port.names import from_url, url_path
 
@@ -38,6 +39,8 @@ SITE_HANDLERS: Final = frozenset({
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"
+_PLAIN_IN_FILES: Final = "!$'()*,@"
+_FILES: Final = "/files"  # between a page's name and that of its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,14 @@ def page_path(name: str, handler: str = "show", **query: str | int) -> str:
         segment = f"~{ord(segment[0]):02X}{segment[1:]}"
     path = f"/{segment}" if handler == "show" else f"/{segment}/{handler}"
     return with_query(path, query)
+
+
+def file_path(name: str, file: str, **query: str | int) -> str:
+    """Return the canonical path of a page's file; ``file`` has no slash (``file_names``).  Raises InvalidName.
+
+    ``v`` is a version's number and ``w`` the width of a smaller picture.
+    """
+    return with_query(f"{page_path(name)}{_FILES}/{quote(file, safe=_PLAIN_IN_FILES)}", query)
 
 
 page_url: Final = lru_cache(maxsize=8192)(page_path)  # the same few thousand links are on most pages

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wikka_port.names import InvalidName, normalise
-from wikka_port.urls import PAGE_HANDLERS, RESERVED, Route, page_path, route, site_path
+from wikka_port.urls import PAGE_HANDLERS, RESERVED, Route, file_path, page_path, route, site_path
 
 NAMES = [
     "HomePage", "A/B", "edit", "Foo/edit", "Foo/show", "Ünï cödé", "100%", "a?b#c", ".", "..", "-", "-/recentchanges",
@@ -77,3 +77,9 @@ def test_reserved_words_are_reachable_as_pages() -> None:
 def test_empty_parameters_are_left_out() -> None:
     assert site_path("pageindex", letter="", start="") == "/-/pageindex"
     assert site_path("pageindex", letter="", start="Ä b") == "/-/pageindex?start=%C3%84+b"
+
+
+def test_a_file_has_a_path_below_its_page() -> None:
+    assert file_path("HomePage", "Plan.pdf") == "/HomePage/files/Plan.pdf"
+    assert file_path("A/B", "Ein Bild?&#%.png", v=3, w="") == "/A~2FB/files/Ein%20Bild%3F%26%23%25.png?v=3"
+    assert file_path("health", "Ä.png") == "/~68ealth/files/%C3%84.png"
