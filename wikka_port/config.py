@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from columnar.client import ClientTls
+from wikka_port.files.content_types import DEFAULT_ENDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,17 @@ class MailConfig:
     user: str = ""  # "": no sign-in at the server
     password: str = field(default="", repr=False)
     sender: str = "wiki@localhost"  # many servers refuse a sender that is not theirs
+
+
+@dataclass(frozen=True, slots=True)
+class FileConfig:
+    """The bounds of files."""
+
+    bytes_max: int = 100_000_000  # of one file; 1 GB is tested.  A low one keeps films out
+    types: frozenset[str] = DEFAULT_ENDINGS  # endings that are taken, or {ALL}; HTML with script is among the others
+    per_page: int = 500  # a page's row has 130 bytes and the name of each, read at each view
+    foreign_pictures: Literal["none", "listed", "all"] = "none"  # of other sites; "all" tells them who reads
+    picture_hosts: tuple[str, ...] = ()  # whose pictures are shown where ``foreign_pictures`` is "listed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +66,10 @@ class WikiConfig:
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
     edits_per_minute: int = 60  # by one address, in all processes; 0: no limit.  Too low hurts schools behind one
     edit_burst: int = 20  # edits in a row before that rate applies
-    rate_table_addresses: int = 10_000  # remembered at once, 32 bytes each; long idle ones are forgotten first
     # bounds
     max_text_bytes: int = 2_000_000  # of one page; a larger one is refused with the text kept
     max_note_chars: int = 200
+    files: FileConfig = FileConfig()
     list_rows: int = 200  # of one page of an index
     document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
     count_age_s: float = 10.0  # how old the number of pages may be: counting reads every name

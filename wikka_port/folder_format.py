@@ -15,6 +15,7 @@ paragraph here.  A new table or cell that an older program ignores gets none.
         others include.
     2   A page may have a language (``page_languages``), by whose rules its words stand in ``terms``.
     3   Imported revisions keep their original text in the family ``source`` (``schema``), which is no cell of a page.
+    4   A page's row has its files (``file:``); their versions lie in ``files`` under the key of the page's history.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from columnar.client import Connection
 from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"

@@ -73,6 +73,10 @@ MERGED_CHARS: Final = 1_000_000
 MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them
 NAMED_MISMATCHES: Final = 100  # texts whose size differs from the dump's, reported by name; all are counted
 
+# --- limits of networks ---------------------------------------------------------------------------
+
+RATE_TABLE_ADDRESSES: Final = 10_000  # remembered at once, 32 bytes each; long idle ones are forgotten first
+
 # --- drafts and previews of one network ------------------------------------------------------------
 # A class behind one address writes at once.
 

@@ -6,10 +6,11 @@ Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Required, TypedDict
 
 from wikka_port import schema
+from wikka_port.files.file_rows import FILE, CurrentFile, files_in
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.page_languages import ENGLISH, known
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, page_rights
@@ -50,6 +51,7 @@ class Page(Revision):
     attribution: str = ""  # shown below imported pages, "" otherwise
     rights: PageRights = NO_RIGHTS
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
+    files: Mapping[str, CurrentFile] = field(default_factory=dict)  # by name; removed ones, too (``is_there``)
 
     @property
     def version(self) -> int:
@@ -171,7 +173,9 @@ def revision_cells_of_page(cells: Cells) -> dict[bytes, bytes]:
 def without_rights(cells: Cells) -> Cells:
     """Return the cells of a page's row that follow from its newest revision."""
     return {
-        column: value for column, value in cells.items() if not column.startswith(b"acl:") and column not in _OF_THE_ROW
+        column: value
+        for column, value in cells.items()
+        if not column.startswith((b"acl:", FILE)) and column not in _OF_THE_ROW
     }
 
 
@@ -185,6 +189,7 @@ def page_of(head: Head, cells: Cells) -> Page:
         attribution=text_in(cells, schema.ATTRIBUTION),
         rights=rights,
         hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
+        files=files_in(cells),
     )
 
 

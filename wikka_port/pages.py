@@ -44,9 +44,11 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.application_indexes import run_indexes
+from wikka_port.config import FileConfig
 from wikka_port.counters import Counters
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.files.stored_files import StoredFiles
 from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import Histories, fresh_cells, newest_of
 from wikka_port.limits import ROWS_PER_CALL
@@ -129,6 +131,7 @@ class Wiki(Listings, Histories):
         clock: Callable[[], int] = clock_ms,
         tls: ClientTls | None = None,
         counters: Counters | None = None,
+        files: FileConfig | None = None,
     ) -> None:
         super().__init__(Store(host, port, pool=pool, tls=tls, counters=counters))
         self.indexes: Indexes = indexes
@@ -139,6 +142,7 @@ class Wiki(Listings, Histories):
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
         self.rights = StoredRights(self.rows, finish=self.mover.finish)
+        self.files = StoredFiles(self.rows, self.mover, files or FileConfig(), clock)
 
     def prepare(self) -> list[str]:
         """Create the missing tables and register the triggers; a second call changes nothing.  Raises NewerFolder.

@@ -28,12 +28,13 @@ from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.application_indexes import run_indexes
 from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
+from wikka_port.files.file_rows import TABLES as FILE_TABLES
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
 from wikka_port.page_rows import is_there, stamp_of
 from wikka_port.schema import TableSpec
 
 OLDER_WAIT_MS: Final = 10_000
-TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES)
+TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *FILE_TABLES)
 _STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
 _CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
 _FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL

@@ -36,6 +36,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters, CounterTable
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.folder_format import read_folder
+from wikka_port.limits import RATE_TABLE_ADDRESSES
 from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
@@ -69,7 +70,7 @@ class Shared:
 
     @classmethod
     def opened(cls, config: WikiConfig, metrics: socket.socket | None = None) -> Shared:
-        return cls(EditBuckets.opened(config.rate_table_addresses), CounterTable.opened(config.workers), metrics)
+        return cls(EditBuckets.opened(RATE_TABLE_ADDRESSES), CounterTable.opened(config.workers), metrics)
 
 
 def listen(host: str, port: int, workers: int, *, option: str = "--port") -> list[socket.socket]:
@@ -116,6 +117,7 @@ def serve_in_process(
         indexes=config.indexes,
         tls=config.store_tls,
         counters=counters,
+        files=config.files,
     )
     listening.listen(BACKLOG)
     buckets = None if shared is None else shared.buckets

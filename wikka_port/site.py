@@ -21,6 +21,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import Entry, atom, rss
+from wikka_port.limits import RATE_TABLE_ADDRESSES
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
@@ -120,7 +121,7 @@ def make_site(
     def public_memory(find: Callable[[], T], age_s: float = 0.0, *, times: float = 0.0) -> TtlCache[T]:
         return TtlCache(find, age_s, clock, times=times, of=public.rights.rules, counters=counters)
 
-    buckets = EditBuckets.opened(config.rate_table_addresses) if buckets is None else buckets
+    buckets = EditBuckets.opened(RATE_TABLE_ADDRESSES) if buckets is None else buckets
     return Site(
         wiki=public,
         config=config,

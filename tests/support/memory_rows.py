@@ -42,6 +42,19 @@ class MemoryRows:
             found = [(row, _chosen(cells, columns)) for row, cells in sorted(self._of(table).items()) if row >= start]
         yield from [one for one in found if one[1]][:limit]
 
+    def row_keys(self, table: bytes, start: bytes, stop: bytes, *, limit: int) -> list[bytes]:
+        self.asked("rows.row_keys")
+        with self._lock:
+            return sorted(row for row in self._of(table) if start <= row < stop)[:limit]
+
+    def delete_rows(self, table: bytes, rows: Collection[bytes]) -> None:
+        self.asked("rows.delete_rows")
+        with self._lock:
+            for row in rows:
+                self._delete(table, row, None)
+
+    is_atomic = True
+
     def put(self, table: bytes, row: bytes, cells: Cells) -> None:
         self.asked("rows.put")
         with self._lock:

@@ -16,8 +16,11 @@ from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
+from wikka_port.config import FileConfig
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.files.file_rows import files_in
+from wikka_port.files.stored_files import StoredFiles
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
@@ -46,6 +49,19 @@ class NoMover:
     delete = undelete = purge = hide = page_row = rename
 
 
+class MemoryPageRows:
+    """The rows of the pages, as files need them; no page of them is ever renamed."""
+
+    def __init__(self, row: Callable[[bytes], dict[bytes, bytes]]) -> None:
+        self._row = row
+
+    def page_row(self, name: str) -> dict[bytes, bytes]:
+        return dict(self._row(page_key(name)))
+
+    def renamed_to(self, move_id: bytes) -> str:
+        return ""
+
+
 class MemoryWiki:
     def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
         self.away = False
@@ -58,6 +74,7 @@ class MemoryWiki:
         self.drafts = Drafts(self.rows)
         self.suggestions = Suggestions(self.rows)
         self.mover = NoMover()
+        self.files = StoredFiles(self.rows, MemoryPageRows(self._row), FileConfig(), lambda: self._now_ms)
         self.clock_s = 0.0  # of what is held of rights
         self.rights = StoredRights(self.rows, lambda: self.clock_s)
 
@@ -83,8 +100,9 @@ class MemoryWiki:
         return self.rows.data.setdefault(schema.PAGES, {}).setdefault(row, {})
 
     def _with_rights(self, page: Page) -> Page:
-        rights = page_rights(self._row(page_key(page.name)), page.owner.encode())
-        return replace(page, rights=rights, owner=rights.owner)
+        row = self._row(page_key(page.name))
+        rights = page_rights(row, page.owner.encode())
+        return replace(page, rights=rights, owner=rights.owner, files=files_in(row))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
         self._asked("existing")

@@ -17,6 +17,7 @@ from wikka_port.store import Store, check_and_put
 
 Cells = Mapping[bytes, bytes]
 _STEP = 200
+_KEYS_ONLY = b"KeyOnlyFilter()"
 
 
 class Rows:
@@ -48,6 +49,17 @@ class Rows:
             start = found[-1][0] + b"\x00"
             left = None if left is None else left - len(found)
 
+    def row_keys(self, table: bytes, start: bytes, stop: bytes, *, limit: int) -> list[bytes]:
+        """Return the keys of the first ``limit`` rows from ``start`` to ``stop``; their values are not sent."""
+        return self._store.run(
+            lambda c: [
+                row
+                for row, _ in c.table(table).scan(
+                    row_start=start, row_stop=stop, filter=_KEYS_ONLY, limit=limit, batch_size=limit
+                )
+            ]
+        )
+
     def put(self, table: bytes, row: bytes, cells: Cells) -> None:
         self._store.run(lambda c: c.table(table).put(row, cells))
 
@@ -55,6 +67,19 @@ class Rows:
         """Delete the ``columns`` of a row, whole families by their names, or with None the whole row."""
         wanted = None if columns is None else list(columns)
         self._store.run(lambda c: c.table(table).delete(row, columns=wanted))
+
+    def delete_rows(self, table: bytes, rows: Collection[bytes]) -> None:
+        def work(connection: Connection) -> None:
+            with connection.table(table).batch() as batch:
+                for row in rows:
+                    batch.delete(row)
+
+        self._store.run(work)
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether ``change`` compares all expected cells in the step that writes."""
+        return self._store.is_columnar
 
     def change(
         self,

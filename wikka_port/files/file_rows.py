@@ -17,7 +17,7 @@ key.
     v:...       ``FileVersion``   never changed once written
     b:state     ``BlobState``     "STATE:PLACE:SIZE:MARK"
     r:ROW       the row in ``files``, as the qualifier; the value is the time in ms
-    u:...       ``Upload``
+    u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload
 
 The protocol of an upload (one call of the store each; U marks the place of the new chunks):
     1. begin    uploads[U] is put                                          state open
@@ -91,6 +91,10 @@ FILE: Final = b"file:"  # in ``pages`` and ``deleted``
 BLOB_STATE: Final = b"b:state"
 REFERENCE: Final = b"r:"
 CHUNK: Final = b"c:data"
+UPLOAD_STATE: Final = b"u:state"
+UPLOAD_WRITER: Final = b"u:writer"
+UPLOAD_STORED: Final = b"u:stored"
+UPLOAD_TIME: Final = b"u:time"
 GRACE_MS: Final = 24 * 3600 * 1000
 COMMIT_MS: Final = 10 * 60 * 1000
 ALT_CHARS_MAX: Final = 500  # a description of a picture; it is in the page's row
@@ -312,13 +316,35 @@ class Upload:
     """An upload under way, or a place whose chunks are surplus."""
 
     place: bytes
-    state: Annotated[str, b"u:state"]  # open, whole, surplus
-    writer: Annotated[str, b"u:writer"]  # the request that writes its chunks, "" if none
+    state: Annotated[str, UPLOAD_STATE]  # open, whole, surplus
+    writer: Annotated[str, UPLOAD_WRITER]  # the request that writes its chunks, "" if none
     owner: Annotated[str, b"u:owner"]  # whose upload it is, as of a draft
     page: Annotated[str, b"u:page"]
     name: Annotated[str, b"u:name"]
     length_bytes: Annotated[int, b"u:length"]  # as announced; 0: unknown (a form without script)
-    stored_bytes: Annotated[int, b"u:stored"]  # written after the chunks that have them
-    time_ms: Annotated[int, b"u:time"]  # of the last chunk; a day later the upload is swept
+    stored_bytes: Annotated[int, UPLOAD_STORED]  # written after the chunks that have them
+    time_ms: Annotated[int, UPLOAD_TIME]  # of the last chunk; a day later the upload is swept
     sha256: Annotated[str, b"u:sha256"] = ""
     fields: Annotated[str, b"u:fields"] = ""  # note, alt text and choices of the form, as JSON
+    history: Annotated[bytes, b"u:history"] = b""  # the page's, which the page keeps when it is renamed
+    found: Annotated[str, b"u:found"] = ""  # ``FoundContent`` of a whole upload
+
+
+@dataclass(frozen=True, slots=True)
+class FoundContent:
+    """The facts about a whole content: "TYPE:WxH:METADATA"."""
+
+    media_type: str
+    width: int = 0
+    height: int = 0
+    metadata: str = ""
+
+    def pack(self) -> str:
+        return f"{self.media_type}:{self.width}x{self.height}:{self.metadata}"
+
+
+def parse_found(value: str) -> FoundContent:
+    """Return the facts in ``value``.  Raises ValueError if it has none."""
+    media_type, size, metadata = value.split(":")
+    width, height = size.split("x")
+    return FoundContent(media_type, int(width), int(height), metadata)

@@ -230,6 +230,11 @@ class Mover:
         """Return the row of a page without a mark; finish a move that marked it.  Raises Busy."""
         return self.free((schema.PAGES, page_key(name)))
 
+    def renamed_to(self, move_id: bytes) -> str:
+        """Return the name that a page got by a rename, or "" if the move was no rename."""
+        found = self.journal.read(move_id)
+        return found[0].target if found is not None and found[0].kind == RENAME else ""
+
     def _intended(
         self,
         kind: str,

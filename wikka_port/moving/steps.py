@@ -9,7 +9,7 @@ either before or after the step:
              redirect's revision, which was staged before; then the row's other cells follow
 
 Every step may be repeated, also by another process at the same time: it writes the same cells at the same timestamps.
-Cells of rights get the store's time, as everywhere; all others get the timestamp of the move.
+Cells of rights and of files get the store's time, as everywhere; all others get the timestamp of the move.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from columnar.client import Connection, Delete, Expect, Put
 from columnar.client.row_operations import Operation
 from wikka_port import schema
+from wikka_port.files.file_rows import FILE
 from wikka_port.history import fresh_cells
 from wikka_port.markup.writing import forced_link
 from wikka_port.moving.journal import DELETED, GONE_BY, GONE_REASON, GONE_TIME, PURGE, Move
@@ -39,7 +40,7 @@ from wikka_port.schema import Head, revision_token
 from wikka_port.store import check_and_put
 
 VERSIONCOUNT = schema.VERSIONCOUNT
-_RIGHTS = b"acl:"  # and ``meta:hidden``: cells at the store's time
+_RIGHTS = b"acl:"  # like ``file:`` and ``meta:hidden``: cells at the store's time
 Place = tuple[bytes, bytes]  # table and row
 
 
@@ -289,7 +290,7 @@ def _deletes(columns: Collection[bytes], at_ms: int) -> list[Operation]:
 
 
 def _is_of_store(column: bytes) -> bool:
-    return column.startswith(_RIGHTS) or column == schema.HIDDEN
+    return column.startswith((_RIGHTS, FILE)) or column == schema.HIDDEN
 
 
 def _parted(columns: Collection[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -19,6 +19,7 @@ from wikka_port.names import normalise
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.readable_lists import ReadableLists
 from wikka_port.rights.rules import PageRights, Privilege
@@ -116,6 +117,15 @@ class GuardedWiki(ReadableLists):
         """
         self.access.require(name, Privilege.READ)
         return self._wiki.suggestions
+
+    def files(self, name: str) -> GuardedFiles:
+        """Return the files of a page.  Raises NotAllowed unless the visitor may read the page.
+
+        Its methods that change files check the right to write the page in the step that commits.
+        """
+        name = normalise(name)
+        self.access.require(name, Privilege.READ)
+        return GuardedFiles(self._wiki.files, self.access, self.visitor, name)
 
     def waiting(self, name: str) -> int:
         """Count the suggested changes of a page for a signed-in visitor who may write it; for others return 0.

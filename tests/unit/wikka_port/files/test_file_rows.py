@@ -47,6 +47,8 @@ UPLOAD = Upload(
     stored_bytes=1_048_576,
     time_ms=1_790_000_000_000,
     fields='{"note":"x"}',
+    history=HISTORY,
+    found=file_rows.FoundContent("image/png", 4000, 3000, "removed").pack(),
 )
 
 
@@ -85,6 +87,7 @@ def test_records_are_read_as_they_were_written() -> None:
         assert file_rows.parse_version_row(row) == (HISTORY, version.name, version.number, version.token)
     assert [CurrentFile.of(one).is_there for one in (VERSION, REMOVED)] == [True, False]
     assert Upload(PLACE, **schema.fields_in(Upload, schema.cells_of(UPLOAD))) == UPLOAD
+    assert file_rows.parse_found(UPLOAD.found).pack() == UPLOAD.found
     for state in (BlobState("live", PLACE, 0), BlobState("gone", OTHER, 9, b"x")):
         assert file_rows.parse_blob_state(state.pack()) == state
 

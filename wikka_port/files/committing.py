@@ -1,0 +1,182 @@
+"""Steps 4 to 7 of the protocol (``file_rows``): a version is referred to, staged, and becomes the page's by one cell.
+
+On Columnar the commit is conditional on the file, the rights and the text of the page.  On a plain HBase it is
+conditional on the file; the rights are read just before, and the page's row is read again afterwards: if a move had
+marked the page meanwhile, the commit is repeated at the row to which the page has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from wikka_port import schema
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.files.contents import ATTEMPTS, Contents
+from wikka_port.files.file_rows import (
+    FILES,
+    CurrentFile,
+    FileVersion,
+    file_column,
+    files_in,
+    lookup_key,
+    version_row,
+)
+from wikka_port.files.refusals import FilesBusy, MissingContent, NoSavedPage
+from wikka_port.markup.links import redirect_target
+from wikka_port.moving.refusals import Busy
+from wikka_port.names import normalise, page_key
+from wikka_port.page_rows import head_of, is_there, markup_of, text_in
+from wikka_port.rights.rules import REVISION, PageRights, page_rights
+from wikka_port.schema import cells_of
+
+HOPS: Final = 4  # renames and redirects that an upload follows to its page
+Allow = Callable[[str, PageRights], None]  # takes the page's name and rights; raises if not allowed
+
+
+class PageRows(Protocol):
+    """The rows of pages without marks of moves; ``moving.mover.Mover``."""
+
+    def page_row(self, name: str) -> Cells: ...
+
+    def renamed_to(self, move_id: bytes) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilledPage:
+    """A page as a commit finds it."""
+
+    name: str
+    row: Cells
+    files: Mapping[str, CurrentFile]
+
+    @property
+    def key(self) -> bytes:
+        return page_key(self.name)
+
+    @property
+    def rights(self) -> PageRights:
+        return page_rights(self.row, self.row.get(schema.OWNER, b""))
+
+    @property
+    def history(self) -> bytes:
+        return head_of(self.row).place(self.key)
+
+    def named(self, name: str) -> tuple[str, CurrentFile | None]:
+        """Return the file that readers would take for ``name``, removed or not, by its own name."""
+        wanted = lookup_key(name)
+        return next(((own, one) for own, one in self.files.items() if lookup_key(own) == wanted), (name, None))
+
+
+Make = Callable[[FilledPage], FileVersion]  # raises FileRefused
+
+
+class Committing:
+    """Commits versions.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
+
+    def __init__(self, rows: Rows, pages: PageRows, contents: Contents, on_step_done: Callable[[str], None]) -> None:
+        self.on_step_done = on_step_done
+        self._rows = rows
+        self._pages = pages
+        self._contents = contents
+
+    def commit_version(self, page: str, history: bytes, make: Make, allow: Allow, chunks: bytes = b"") -> FileVersion:
+        """Run steps 4 to 7; ``chunks`` is the place of an upload's bytes."""
+        staged: FileVersion | None = None  # None as well once it may be the page's (plain HBase)
+        put: FileVersion | None = None
+        for _attempt in range(ATTEMPTS):
+            try:
+                place = self.find_page(page, history)
+                history = place.history
+                if put is not None and _is_current(place, put):
+                    return put  # a text was saved, or a move has taken the page along
+                allow(place.name, place.rights)
+                version = make(place)
+            except Exception:
+                self._unstage(history, staged)
+                raise
+            if version not in (staged, put):
+                self._unstage(history, staged)
+                staged = version
+                self._stage(history, version, chunks)
+            if not self._put_current(place, version):
+                continue
+            self.on_step_done("commit")
+            if self._rows.is_atomic or self._stayed(place):
+                return version
+            staged, put = None, version
+            self._clear_left_row(place, version)
+        self._unstage(history, staged)
+        raise FilesBusy(page)
+
+    def _stage(self, history: bytes, version: FileVersion, chunks: bytes) -> None:
+        row = version_row(history, version)
+        if version.sha256:
+            self._contents.refer(version.sha256, row)
+            self.on_step_done("refer")
+            try:
+                self._contents.claim_blob(version.sha256, version.size_bytes, chunks)
+            except (MissingContent, FilesBusy):
+                self._contents.unrefer(version.sha256, row)
+                raise
+            self.on_step_done("blob")
+        self._rows.put(FILES, row, cells_of(version))
+        self.on_step_done("stage")
+
+    def _unstage(self, history: bytes, version: FileVersion | None) -> None:
+        """Remove what was staged and cannot be committed any more; first the row, then its reference."""
+        if version is not None:
+            row = version_row(history, version)
+            self._rows.delete(FILES, row)
+            if version.sha256:
+                self._contents.unrefer(version.sha256, row)
+
+    def _put_current(self, place: FilledPage, version: FileVersion) -> bool:
+        """Run step 7; return False if the file, the rights or the text of the page have changed."""
+        column = file_column(version.name)
+        expected = {column: place.row.get(column)}
+        if self._rows.is_atomic:
+            expected |= {one: place.row.get(one) for one in (REVISION, schema.VERSIONCOUNT)}
+        return self._rows.change(schema.PAGES, place.key, expected, {column: CurrentFile.of(version).pack()})
+
+    def _stayed(self, place: FilledPage) -> bool:
+        """Return whether no move had marked the page when the file was put (plain HBase)."""
+        now = self._rows.row(schema.PAGES, place.key, [schema.VERSIONCOUNT])
+        return now.get(schema.VERSIONCOUNT) == place.row.get(schema.VERSIONCOUNT)
+
+    def _clear_left_row(self, place: FilledPage, version: FileVersion) -> None:
+        """Remove the cell that was put in a row after the page had left it."""
+        row = self._row(place.name)
+        column = file_column(version.name)
+        is_left = not is_there(row) or head_of(row).place(place.key) != place.history
+        if is_left and row.get(column) == CurrentFile.of(version).pack():
+            self._rows.delete(schema.PAGES, place.key, [column])
+
+    def _row(self, name: str) -> Cells:
+        try:
+            return self._pages.page_row(name)
+        except Busy:
+            raise FilesBusy(name) from None
+
+    def find_page(self, name: str, history: bytes) -> FilledPage:
+        """Return the page, by its history if that is given, whatever its name.  Raises NoSavedPage, FilesBusy."""
+        first = name
+        for _hop in range(HOPS):
+            row = self._row(name)
+            place = FilledPage(name, row, files_in(row))
+            if is_there(row) and history in (b"", place.history):
+                return place
+            if is_there(row):
+                onward = redirect_target(text_in(row, schema.BODY), markup=markup_of(row))
+            else:
+                onward = self._pages.renamed_to(head_of(row).token) if schema.VERSIONCOUNT in row else None
+            if not history or not onward:
+                break
+            name = normalise(onward)
+        raise NoSavedPage(first)
+
+
+def _is_current(place: FilledPage, version: FileVersion) -> bool:
+    current = place.files.get(version.name)
+    return current is not None and current.token == version.token

@@ -1,0 +1,91 @@
+"""The files of one page within one visitor's rights: the entry point of ``files`` for handlers.
+
+READ of the page is checked when the object is made (``GuardedWiki.files``), WRITE when an upload begins and again in
+the step that commits, with the rights that this step itself finds in the page's row.
+
+An object serves one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
+from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.uploading import UploadWriter
+from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.moving.mover import By
+from wikka_port.rights.access import PageAccess
+from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.visitors import Visitor
+
+
+class GuardedFiles:
+    """Methods raise what those of ``StoredFiles`` raise, and NotAllowed."""
+
+    def __init__(self, files: StoredFiles, access: PageAccess, visitor: Visitor, page: str) -> None:
+        """``page`` is a normalised name; the caller has checked that the visitor may read it."""
+        self.page = page
+        self._files = files
+        self._access = access
+        self._visitor = visitor
+
+    def _allow(self, name: str, rights: PageRights) -> None:
+        self._access.require_of(name, rights, True, Privilege.WRITE)
+
+    def _by(self, note: str) -> By:
+        signed = "account" if self._visitor.name else "visitor"
+        return By(self._visitor.signature, signed, note[:REASON_CHARS_MAX])
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def current(self) -> dict[str, CurrentFile]:
+        """Return the files of the page, with those that were removed.  A page just read has them: ``Page.files``."""
+        return self._files.files_of(self.page)
+
+    def versions(self, name: str) -> list[FileVersion]:
+        return self._files.versions(self.page, name)
+
+    def version(self, name: str, token: str) -> FileVersion:
+        return self._files.version(self.page, name, token)
+
+    def content(self, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """Return the bytes of a version that this object, or the page, has."""
+        return self._files.content(version, start, stop)
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    def begin(self, name: str, owner: str, length_bytes: int = 0, *, fields: str = "") -> Upload:
+        return self._files.begin(self.page, name, owner, length_bytes, allow=self._allow, fields=fields)
+
+    def upload(self, place: str, owner: str) -> Upload:
+        """Return an upload under way; it is committed to the page at which it began.  Raises UploadGone."""
+        return self._files.upload(place, owner)
+
+    def take(self, upload: Upload) -> Upload:
+        self._access.require(self.page, Privilege.WRITE)
+        return self._files.take(upload)
+
+    def release_writer(self, upload: Upload) -> None:
+        self._files.release_writer(upload)
+
+    def writer(self, upload: Upload) -> UploadWriter:
+        return self._files.writer(upload)
+
+    def settle(self, upload: Upload, *, keep_metadata: bool = False) -> Upload:
+        return self._files.settle(upload, keep_metadata=keep_metadata)
+
+    def commit(self, upload: Upload, *, note: str = "", alt: str = "", replaces: str = "") -> FileVersion:
+        return self._files.commit(upload, self._by(note), alt=alt, replaces=replaces, allow=self._allow)
+
+    def abandon(self, upload: Upload) -> None:
+        self._files.abandon(upload)
+
+    def remove(self, name: str, token: str, *, note: str = "") -> FileVersion:
+        return self._files.remove(self.page, name, token, self._by(note), allow=self._allow)
+
+    def restore(self, name: str, token: str, old: FileVersion, *, note: str = "") -> FileVersion:
+        return self._files.restore(self.page, name, token, old, self._by(note), allow=self._allow)
+
+    def describe(self, name: str, token: str, *, alt: str, note: str = "") -> FileVersion:
+        return self._files.describe(self.page, name, token, self._by(note), alt=alt, allow=self._allow)
