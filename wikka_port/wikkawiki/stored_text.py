@@ -1,0 +1,74 @@
+"""(pure) Texts of WikkaWiki's database, whatever character set the dump and the wiki's connection had.
+
+A dump is in the character set that it names: UTF-8, or ``latin1``, which is Windows-1252 in MySQL, with the five bytes
+that 1252 leaves free as control characters.  WikkaWiki before 1.3 set no character set for its connection.  So a wiki
+whose pages were UTF-8 stored UTF-8 bytes as if each were a letter of latin1, and a dump in UTF-8 has each of these
+letters encoded again.  Such a value is recognised by itself: all its letters are of latin1, and their bytes are valid
+UTF-8.  A text that is really latin1 has that form only if somebody wrote "Ã©" for "é" in all of it.
+
+Knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+_FREE: Final = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
+_OF_BYTE: Final = tuple(chr(byte) if byte in _FREE else bytes([byte]).decode("cp1252") for byte in range(256))
+_TO_BYTE: Final = {ord(letter): byte for byte, letter in enumerate(_OF_BYTE)}
+_LETTERS: Final = "".join(_OF_BYTE)
+_NOT_LATIN: Final = re.compile(f"[^{re.escape(_LETTERS)}]")
+
+
+class TextReader:
+    """Reads values of a dump; ``repaired`` counts those that were encoded twice, ``damaged`` those that are no text."""
+
+    def __init__(self, charset: Callable[[], str]) -> None:
+        """Take a function that returns the character set which the dump has named so far; "" if none."""
+        self.repaired = 0
+        self.damaged = 0
+        self._charset = charset
+
+    def text(self, value: bytes) -> str:
+        if value.isascii():
+            return value.decode("ascii")
+        if self._charset() == "latin1":
+            return self._of_latin(value)
+        try:
+            text = value.decode("utf-8")
+        except UnicodeDecodeError:
+            if not self._charset():
+                return latin_text(value)
+            self.damaged += 1
+            return latin_text(value)
+        again = encoded_twice(text)
+        self.repaired += again is not None
+        return text if again is None else again
+
+    def _of_latin(self, value: bytes) -> str:
+        try:
+            text = value.decode("utf-8")
+        except UnicodeDecodeError:
+            return latin_text(value)
+        self.repaired += 1
+        return text
+
+
+def latin_text(value: bytes) -> str:
+    """Return the text of bytes in MySQL's latin1."""
+    return value.decode("latin-1").translate(_BYTES_AS_LETTERS)
+
+
+_BYTES_AS_LETTERS: Final = {byte: letter for byte, letter in enumerate(_OF_BYTE) if chr(byte) != letter}
+
+
+def encoded_twice(text: str) -> str | None:
+    """Return the text whose UTF-8 bytes ``text`` has as letters of latin1, or None if it is no such text."""
+    if text.isascii() or _NOT_LATIN.search(text) is not None:
+        return None
+    try:
+        return text.translate(_TO_BYTE).encode("latin-1").decode("utf-8")
+    except (UnicodeEncodeError, UnicodeDecodeError):
+        return None
