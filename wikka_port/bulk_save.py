@@ -172,7 +172,7 @@ class BulkSaver:
                 stored.kept.add(part.name)
             return []
         stored.add(Stored(already=len(part.revisions) - len(planned.new)))
-        if self._merges and newest.number and not planned.new and not row.get(schema.ATTRIBUTION):
+        if self._merges and newest.number and not planned.new and _has_newer(part, newest, row):
             stored.kept.add(part.name)
         steps: list[_Step] = []
         for _, revision in planned.new:
@@ -315,8 +315,10 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
         author=revision.author,
         note=revision.note,
         time_ms=revision.time_ms,
-        autolink=False,
+        autolink=part.autolink,
         attribution=part.attribution if revision.attribution is None else revision.attribution,
+        owner=revision.owner,
+        signed=revision.signed,
         language=part.language or None,
         markup=WIKKA,  # the format of every imported text, even if the page is in Markdown by now
         minor=revision.minor,
@@ -324,6 +326,13 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
         origin=revision.origin.pack() if revision.origin is not None else b"",
         begin=begin,
     )
+
+
+def _has_newer(part: PagePart, newest: Head, row: Cells) -> bool:
+    """Return whether a page that has all revisions of ``part`` has a newer text, which no import has brought."""
+    if part.attribution:
+        return not row.get(schema.ATTRIBUTION)
+    return part.is_last and newest.number > part.last
 
 
 def _drawer(part: PagePart, row: Cells) -> Callable[[ImportedRevision, Cells, Head | None], Staged]:

@@ -19,6 +19,10 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
     "prepare": ("wikka_port.commands.serve:prepare", "Create the tables, the triggers and the first pages."),
     "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki dump."),
+    "import-wikkawiki": (
+        "wikka_port.commands.import_wikkawiki:import_wikkawiki",
+        "Move a WikkaWiki here, with accounts and rights.",
+    ),
     "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
     "admin-link": ("wikka_port.commands.user:admin_link", "A link that makes an administrator."),
     "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),

@@ -53,6 +53,10 @@ class Counts:
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
+    def count(self, *, pages: int = 0, revisions: int = 0) -> None:
+        self.pages += pages
+        self.revisions += revisions
+
 
 class PartReader:
     """Iterates over the parts; ``counts`` grows meanwhile."""
@@ -75,6 +79,11 @@ class PartReader:
         self._pictures = pictures
         self._site = DumpSite("", "", "", True, {})
         self._dialect = Dialect.of({})
+
+    @property
+    def consumed(self) -> int:
+        """The bytes of the dump's file that were read."""
+        return self._reader.bytes_consumed
 
     def __iter__(self) -> Iterator[PagePart]:
         with RevisionSpool(PART_REVISIONS, PART_CHARS) as spool:

@@ -35,6 +35,8 @@ class ImportedRevision:
     minor: bool = False
     source: str | None = None  # the original text; None: not known
     attribution: str | None = None  # None: the page's attribution holds
+    owner: str | None = None  # None: the page keeps its owner
+    signed: str = ""  # the kind of the author's name (``schema``)
     origin: Origin | None = None  # distinguishes it from all other revisions of its page; None if it has no source
 
     @property
@@ -87,6 +89,7 @@ class PagePart:
     attribution: str
     is_last: bool  # no more of this page follows
     language: str = ""  # of the page (``page_languages``)
+    autolink: bool = False  # whether CamelCase is linked
 
     @property
     def last(self) -> int:

@@ -1,4 +1,4 @@
-"""Import a MediaWiki dump into the wiki, in constant memory; a stopped import can be continued.
+"""Import the pages of a dump or of another wiki, in constant memory; a stopped import can be continued.
 
 The calling thread parses and converts; the threads of ``bulk_save`` store.  A row of ``imports`` names the page of the
 dump up to which everything is stored; the row is written after the pages and deleted at the end.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver, Stored
@@ -32,20 +32,31 @@ class ImportSummary:
     waited_s: float  # for triggers
 
 
+class PartSource(Protocol):
+    """A source of parts of pages, which have their ordinals in the order in which they are yielded."""
+
+    counts: Counts
+
+    @property
+    def consumed(self) -> int:
+        """How much of the source was read, for a progress bar: its unit is the source's."""
+        ...
+
+    def __iter__(self) -> Iterator[PagePart]: ...
+
+
 class Importer:
     def __init__(
         self,
         wiki: Wiki,
         row: bytes,
-        reader: DumpReader,
-        parts: PartReader,
+        parts: PartSource,
         resumed_after: int,
         progress: Callable[[int, int], None],
     ) -> None:
-        """Take the ``row`` of ``imports`` and its number of stored pages, ``resumed_after``; ``reader`` skips these."""
+        """Take the ``row`` of ``imports`` and its number of stored pages, ``resumed_after``; ``parts`` skips these."""
         self._wiki = wiki
         self._row = row
-        self._reader = reader
         self._parts = parts
         self.resumed_after = resumed_after
         self._progress = progress
@@ -68,11 +79,27 @@ class Importer:
 
         ``origin`` names the dump: the stored progress of a stopped import is found by this name.
         """
+
+        def parts(done: int) -> PartReader:
+            reader = DumpReader(stream, skip_pages=done)
+            return PartReader(reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures)
+
+        return cls.from_parts(wiki, parts, origin=origin, restart=restart, progress=progress)
+
+    @classmethod
+    def from_parts(
+        cls,
+        wiki: Wiki,
+        parts: Callable[[int], PartSource],
+        *,
+        origin: str,
+        restart: bool = False,
+        progress: Callable[[int, int], None] = lambda consumed, pages: None,
+    ) -> Importer:
+        """Start or continue an import from the source that ``parts`` makes, which skips so many pages."""
         row = schema.import_row(origin)
         done = 0 if restart else _done_before(wiki, row)
-        reader = DumpReader(stream, skip_pages=done)
-        parts = PartReader(reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures)
-        return cls(wiki, row, reader, parts, done, progress)
+        return cls(wiki, row, parts(done), done, progress)
 
     def run(self) -> ImportSummary:
         """Import all pages.  Raises DumpError or StoreUnavailable; the next import then continues this one."""
@@ -107,7 +134,7 @@ class Importer:
 
     def _note(self, pages: int) -> None:
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).put(self._row, {_DONE: b"%d" % pages}))
-        self._progress(self._reader.bytes_consumed, self._parts.counts.pages)
+        self._progress(self._parts.consumed, self._parts.counts.pages)
 
 
 def _done_before(wiki: Wiki, row: bytes) -> int:

@@ -1,7 +1,6 @@
-"""Moving from WikkaWiki: its SQL dump, database, accounts, rights and settings.
+"""Moving from WikkaWiki: its SQL dump, its database, and pages out of it.
 
-    sql_dump         bytes of a dump -> rows
-    stored_text      bytes of a value -> text, whatever the connection's character set was
-    source_database  rows -> one SQLite file of WikkaWiki's own tables, and the tables of such a file
-    source_pages     that file -> parts of pages for ``importer``
+Read ``sql_dump`` (bytes of a dump to rows) and ``stored_text`` (bytes of a value to text), which are pure; then
+``source_database`` (one SQLite file of WikkaWiki's tables), ``source_pages`` (that file to parts of pages for
+``importer``) and ``comparison`` (both sides at the end).
 """

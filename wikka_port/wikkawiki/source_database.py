@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from wikka_port.wikkawiki.sql_dump import Row, SqlDump
@@ -84,9 +84,7 @@ def copied(pieces: Iterable[bytes], path: Path, prefix: str | None = None) -> So
         for table, columns in dump.columns.items():
             if is_kind(table):
                 copy.make(table, columns)  # those without rows
-    source = opened(path, prefix)
-    source.repaired, source.damaged = reader.repaired, reader.damaged
-    return source
+    return replace(opened(path, prefix), repaired=reader.repaired, damaged=reader.damaged)
 
 
 class Copy:
@@ -140,13 +138,21 @@ class Copy:
         self._waiting, self._waiting_chars = [], 0
 
 
+class _Reading(sqlite3.Connection):
+    """A connection that reads bytes that are no UTF-8, too."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(name, **{**options, "isolation_level": None})
+        self.text_factory = lambda value: value.decode("utf-8", "replace")
+
+
 # --- the file ----------------------------------------------------------------------------------
 
 
 def opened(path: Path, prefix: str | None = None) -> Source:
     """Open a SQLite file read-only and find its tables.  Raises NoWikkaWiki."""
     try:
-        database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, isolation_level=None)
+        database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True, factory=_Reading)
         database.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
         return _found(database, prefix)
     except sqlite3.Error as error:
@@ -154,10 +160,9 @@ def opened(path: Path, prefix: str | None = None) -> Source:
 
 
 def _found(database: sqlite3.Connection, prefix: str | None) -> Source:
-    database.text_factory = lambda value: value.decode("utf-8", "replace")
     names = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
     columns = {name: _columns(database, name) for name in names if is_kind(name)}
-    found = [name[: -len("pages")] for name in columns if name.endswith("pages") and _OF_PAGES <= set(columns[name])]
+    found = [name[: -len("pages")] for name in columns if name.endswith("pages") and set(columns[name]) >= _OF_PAGES]
     if prefix is not None:
         found = [one for one in found if one == prefix]
     if len(found) != 1:
@@ -179,4 +184,5 @@ def _unclear(found: Sequence[str], prefix: str | None) -> str:
     if found:
         return f"there are several wikis, with the prefixes {', '.join(map(repr, found))}: choose one with --prefix"
     begin = "" if prefix is None else f"whose names begin with {prefix!r} "
-    return f"there are no tables of a WikkaWiki {begin}(a table that ends with “pages”, with {', '.join(sorted(_OF_PAGES))})"
+    needed = ", ".join(sorted(_OF_PAGES))
+    return f"there are no tables of a WikkaWiki {begin}(one whose name ends with “pages”, with the columns {needed})"

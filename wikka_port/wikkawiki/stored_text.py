@@ -6,11 +6,14 @@ whose pages were UTF-8 stored UTF-8 bytes as if each were a letter of latin1, an
 letters encoded again.  Such a value is recognised by itself: all its letters are of latin1, and their bytes are valid
 UTF-8.  A text that is really latin1 has that form only if somebody wrote "Ã©" for "é" in all of it.
 
+WikkaWiki since 1.3 stores notes, names and lists of rights with HTML entities.
+
 Knows nothing of tables.
 """
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from typing import Final
@@ -72,3 +75,8 @@ def encoded_twice(text: str) -> str | None:
         return text.translate(_TO_BYTE).encode("latin-1").decode("utf-8")
     except (UnicodeEncodeError, UnicodeDecodeError):
         return None
+
+
+def unescaped(text: str) -> str:
+    """Return a text that WikkaWiki stored with HTML entities as its readers saw it."""
+    return html.unescape(text) if "&" in text else text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.sql_dumps import dump_of, pieces_of
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
-from wikka_port.wikkawiki.sql_dump import SqlDumpError
+from wikka_port.wikkawiki.sql_text import SqlDumpError
 from wikka_port.wikkawiki.stored_text import TextReader, encoded_twice, latin_text
 
 PAGE = ("id", "tag", "time", "body", "owner", "user", "latest", "note")
@@ -34,17 +34,20 @@ def test_tables_of_any_prefix_are_found_and_others_left_out(tmp_path: Path) -> N
     })  # fmt: skip
     source = read(tmp_path, sql)
     assert (source.prefix, source.counts) == ("x_", {"pages": 2, "users": 0})
-    assert list(source.rows("pages", ("tag", "body", "title"), "tag")) == [("HomePage", "a", ""), ("OtherPage", "b", "")]
+    assert list(source.rows("pages", ("tag", "body", "title"), "tag")) == [
+        ("HomePage", "a", ""),
+        ("OtherPage", "b", ""),
+    ]
     assert list(source.rows("acls", ("page_tag",), "page_tag")) == []
     assert not source.escapes_html
 
 
 def test_several_wikis_in_one_database_are_told_apart_by_their_prefix(tmp_path: Path) -> None:
     sql = dump_of({"a_pages": (PAGE, [page(b"A", b"")]), "b_pages": (PAGE, [page(b"B", b"")])})
-    with pytest.raises(NoWikkaWiki, match="'a_', 'b_'.*--prefix"):
+    with pytest.raises(NoWikkaWiki, match=r"'a_', 'b_'.*--prefix"):
         read(tmp_path, sql)
     assert list(opened(tmp_path / "copy.sqlite", "b_").rows("pages", ("tag",), "id")) == [("B",)]
-    with pytest.raises(NoWikkaWiki, match="no tables.*'c_'"):
+    with pytest.raises(NoWikkaWiki, match=r"no tables.*'c_'"):
         opened(tmp_path / "copy.sqlite", "c_")
 
 
