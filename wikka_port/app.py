@@ -28,7 +28,7 @@ from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.refusals import forbidden, unavailable
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.security import HEADERS
+from wikka_port.security import headers
 from wikka_port.site import Site, make_site, unindexed
 from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.texts import N_, _, speak
@@ -72,11 +72,12 @@ class Application:
     def __init__(self, site: Site, hosts: Hosts) -> None:
         self._site = site
         self._hosts = hosts
+        self._headers = headers(site.pictures)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request, began = Request(environ), time.monotonic()
         name, response = self._response(request)
-        for key, value in HEADERS:
+        for key, value in self._headers:
             response.headers[key] = value
         self._site.counters.request_done(name, response.status_code, time.monotonic() - began)
         return response(environ, start_response)

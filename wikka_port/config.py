@@ -8,6 +8,7 @@ from typing import Literal
 
 from columnar.client import ClientTls
 from wikka_port.files.content_types import DEFAULT_ENDINGS
+from wikka_port.files.picture_sources import PictureSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,18 @@ class MailConfig:
 
 @dataclass(frozen=True, slots=True)
 class FileConfig:
-    """The bounds of files."""
+    """The bounds of files, and the pictures that pages may show."""
 
     bytes_max: int = 100_000_000  # of one file; 1 GB is tested.  A low one keeps films out
     types: frozenset[str] = DEFAULT_ENDINGS  # endings that are taken, or {ALL}; HTML with script is among the others
     per_page: int = 500  # a page's row has 130 bytes and the name of each, read at each view
-    foreign_pictures: Literal["none", "listed", "all"] = "none"  # of other sites; "all" tells them who reads
+    foreign_pictures: Literal["none", "listed", "all"] = "all"  # of other sites; "all" tells them who reads
     picture_hosts: tuple[str, ...] = ()  # whose pictures are shown where ``foreign_pictures`` is "listed"
+    shared_page: str = "Files"  # the page whose files all pages can name; "": none
+
+    @property
+    def pictures(self) -> PictureSources:
+        return PictureSources(self.foreign_pictures, self.picture_hosts)
 
 
 @dataclass(frozen=True, slots=True)

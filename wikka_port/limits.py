@@ -15,6 +15,8 @@ LINKS_MAX: Final = 5_000  # different pages that it links to; each is a cell in 
 CELLS_MAX: Final = 20_000  # of its tables
 # Actions run for each view, and some read much; those beyond are not run.
 ACTIONS_MAX: Final = 50
+FILES_MAX: Final = 2_000  # files that it shows or links to; those beyond are words, or links to pages
+FILE_PAGES_MAX: Final = 30  # other pages whose files are read for one page
 INCLUDE_DEPTH_MAX: Final = 4  # pages within pages
 INCLUDE_CHARS_MAX: Final = 50_000  # of an included page, as it is and with what the call gives
 INCLUDES_MAX: Final = 30  # of one view, in all pages that are included

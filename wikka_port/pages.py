@@ -48,6 +48,7 @@ from wikka_port.config import FileConfig
 from wikka_port.counters import Counters
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.files.file_rows import FILE_FAMILY, CurrentFile, files_in
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import Histories, fresh_cells, newest_of
@@ -76,7 +77,7 @@ from wikka_port.page_rows import (
 from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.store import Store, StoreUnavailable, check_and_put, rows_in_steps
+from wikka_port.store import NotPrepared, Store, StoreUnavailable, check_and_put, rows_in_steps
 
 __all__ = [
     "Conflict",
@@ -182,6 +183,19 @@ class Wiki(Listings, Histories):
             return frozenset()
         found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, schema.VERSIONCOUNT)))
         return frozenset(name for key, cells in found if is_there(cells) for name in keys[key])
+
+    def files_of(self, names: Collection[str]) -> dict[str, tuple[PageRights, Mapping[str, CurrentFile]]]:
+        """Return rights and files of those of the ``names`` that are pages, with a call for ROWS_PER_CALL names.
+
+        Pages of a folder that is not prepared for files have none.
+        """
+        keys = {page_key(name): name for name in names}
+        columns = (FAMILY, schema.OWNER, schema.VERSIONCOUNT, FILE_FAMILY)
+        try:
+            found = self.store.run(lambda c: list(rows_in_steps(c.table(schema.PAGES), keys, *columns)))
+        except NotPrepared:
+            return {}
+        return {keys[key]: (rights_in(cells), files_in(cells)) for key, cells in found if is_there(cells)}
 
     # --- writing -----------------------------------------------------------------------------------
 

@@ -6,15 +6,18 @@ import copy
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
+from wikka_port.actions.files import OF_FILES
 from wikka_port.actions.unsupported_actions import instead_of
+from wikka_port.files.file_html import NO_FILES, Files, FilesFound, find_files
 from wikka_port.limits import ACTIONS_S, INCLUDED_CHARS_MAX, INCLUDES_MAX, QUICK_STEPS
 from wikka_port.markup.bounds import is_expensive
-from wikka_port.markup.document import Document, no_note, parse, render
-from wikka_port.markup.fragments import ActionSlot, escape
+from wikka_port.markup.document import Document, no_files, no_note, parse, render
+from wikka_port.markup.fragments import ActionSlot, FileSlot, escape
 from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import unavailable
 from wikka_port.rights.judging import NotAllowed
@@ -43,7 +46,7 @@ def kept_document(site: Site, page: Page) -> Document:
 
 def page_html(
     site: Site,
-    name: str,
+    page: Page,
     document: Document,
     *,
     edit: str = "",
@@ -57,20 +60,29 @@ def page_html(
     (``document.render``).  With ``notes``, for an editor, a note replaces each action that is not run; readers see
     nothing there.  ``parameters`` has the query parameters of the page's address, for the page's actions.
     """
-    run, note = _runner(site, name, parameters), _note if notes else no_note
     return render(
         document,
         existing=_existing(site, document),
-        action=run,
+        action=_runner(site, page.name, page.files, parameters),
         page_url=page_url,
-        note=note,
+        note=_note if notes else no_note,
         edit=edit,
         contents=contents,
+        file=_files(site, page.name, page.files, document),
+        is_allowed=site.pictures.allows,
     )
 
 
 def _existing(site: Site, document: Document) -> frozenset[str]:
     return site.wiki.existing(document.links) if document.links else frozenset()
+
+
+def _files(site: Site, name: str, own: Files, document: Document) -> Callable[[FileSlot], str | None]:
+    """Return the function that fills the slots of files.  Calls the store if the page lacks files that it names."""
+    if not document.files:
+        return no_files
+    found = find_files(document.files, name, own, site.config.files.shared_page, site.wiki.files_of)
+    return FilesFound(name, found, {}).slot_html
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
@@ -80,12 +92,25 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
     section.
     """
     document = parse(text, autolink=autolink, markup=markup)
+    own: Files = {}
+    file: Callable[[FileSlot], str | None] = no_files
     try:
         existing = _existing(site, document)
+        if document.files or any(call.name in OF_FILES for call in document.actions):
+            own = site.wiki.files_of([name]).get(name, {})
+            file = _files(site, name, own, document)
     except StoreUnavailable:
         existing = frozenset(document.links)
-    run = _runner(site, name)
-    return render(document, existing=existing, action=run, page_url=page_url, note=_note, contents=whole)
+    return render(
+        document,
+        existing=existing,
+        action=_runner(site, name, own),
+        page_url=page_url,
+        note=_note,
+        contents=whole,
+        file=file,
+        is_allowed=site.pictures.allows,
+    )
 
 
 def _note(slot: ActionSlot) -> str:
@@ -98,6 +123,12 @@ def _note(slot: ActionSlot) -> str:
     return f'<{tag} class="notice">{escape(said)}</{tag}>'
 
 
+class _RunPage(NamedTuple):
+    name: str
+    files: Files
+    within: tuple[str, ...] = ()  # pages that include it, outermost first
+
+
 class _runner:  # noqa: N801 - a function with a memory
     """Runs the actions of one page; the error of a failed action is shown in its place.
 
@@ -108,13 +139,13 @@ class _runner:  # noqa: N801 - a function with a memory
         self,
         site: Site,
         name: str,
+        files: Files = NO_FILES,
         parameters: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._site = site
-        self._name = name
+        self._page = _RunPage(name, files)
         self._query_parameters = parameters
-        self._within: tuple[str, ...] = ()
         self._clock = clock
         self._until_s = clock() + ACTIONS_S
         self._includes = [INCLUDES_MAX]  # still allowed; shared by all pages of this view
@@ -147,13 +178,20 @@ class _runner:  # noqa: N801 - a function with a memory
             raise ValueError(_("{most} pages are included at most", most=INCLUDES_MAX))
         self._includes[0] -= 1
         runner = copy.copy(self)
-        runner._name, runner._within, runner._done = page.name, (*self._within, self._name), {}
+        runner._page = _RunPage(page.name, page.files, (*self._page.within, self._page.name))
+        runner._done = {}
         if text == page.body:
             document = kept_document(self._site, page)
         else:
             document = parse(text, autolink=page.autolink, markup=page.markup)
         return render(
-            document, existing=_existing(self._site, document), action=runner, page_url=page_url, contents=False
+            document,
+            existing=_existing(self._site, document),
+            action=runner,
+            page_url=page_url,
+            contents=False,
+            file=_files(self._site, page.name, page.files, document),
+            is_allowed=self._site.pictures.allows,
         )
 
     def _run(self, action: str, arguments: Mapping[str, str]) -> str:
@@ -164,7 +202,8 @@ class _runner:  # noqa: N801 - a function with a memory
             )
             return self._site.fragment("notice.html", action=action, problem=problem)
         try:
-            call = ActionCall(self._site, self._name, arguments, self._included, self._within, self._query_parameters)
+            name, files, within = self._page
+            call = ActionCall(self._site, name, arguments, self._included, files, within, self._query_parameters)
             return ACTIONS[action].run(call)
         except NotAllowed:
             problem = _("it is about a page that you may not read")
@@ -172,6 +211,6 @@ class _runner:  # noqa: N801 - a function with a memory
         except (StoreUnavailable, ValueError, ArithmeticError, LookupError) as problem_:
             # faults of authors are shown on the page and not logged as warnings: an author could fill the log
             level = logging.DEBUG if isinstance(problem_, ValueError) else logging.WARNING
-            log.log(level, "action %s of page %r: %s: %s", action, self._name, type(problem_).__name__, problem_)
+            log.log(level, "action %s of page %r: %s: %s", action, self._page.name, type(problem_).__name__, problem_)
             said = unavailable(problem_).rstrip(".") if isinstance(problem_, StoreUnavailable) else str(problem_)
             return self._site.fragment("notice.html", action=action, problem=said)

@@ -17,23 +17,28 @@ from collections.abc import Callable
 from typing import Final
 
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.files.picture_sources import PictureSources
 
 _VISITOR_CHARS: Final = 32
 
-HEADERS: Final = (
-    (
-        "Content-Security-Policy",
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' https: data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
-        # no script makes HTML of a text except the editor's, which parses pasted text in a document that runs nothing
-        "require-trusted-types-for 'script'; trusted-types wikka-editor",
-    ),
+_POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src {pictures}; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    # no script makes HTML of a text except the editor's, which parses pasted text in a document that runs nothing
+    "require-trusted-types-for 'script'; trusted-types wikka-editor"
+)
+_HEADERS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),  # for browsers that do not know frame-ancestors
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
 )
+
+
+def headers(pictures: PictureSources) -> tuple[tuple[str, str], ...]:
+    """Return the headers of every answer of a site that shows pictures from these places."""
+    return (("Content-Security-Policy", _POLICY.format(pictures=pictures.policy)), *_HEADERS)
 
 
 def new_visitor() -> str:

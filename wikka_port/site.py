@@ -21,6 +21,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import Entry, atom, rss
+from wikka_port.files.picture_sources import PictureSources
 from wikka_port.limits import RATE_TABLE_ADDRESSES
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
@@ -82,6 +83,10 @@ class Site:
     def for_new_session(self, visitor: Visitor) -> Site:
         """Return a copy for a visitor who has just signed in or out; forms that were open before are refused."""
         return replace(self.for_visitor(visitor), browser=new_visitor())
+
+    @property
+    def pictures(self) -> PictureSources:
+        return self.config.files.pictures
 
     def language_of(self, visitor: Visitor) -> Catalogue:
         return self.languages.catalogue(visitor.settings.language or self.config.language)

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Never
+from typing import Any, Never
 
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
@@ -19,7 +19,7 @@ from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.config import FileConfig
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
-from wikka_port.files.file_rows import files_in
+from wikka_port.files.file_rows import CurrentFile, file_column, files_in
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.listings import RecentChange
 from wikka_port.markup.links import links as parsed_links
@@ -107,6 +107,18 @@ class MemoryWiki:
     def existing(self, names: Collection[str]) -> frozenset[str]:
         self._asked("existing")
         return frozenset(name for name in names if normalise(name) in self._pages)
+
+    def files_of(self, names: Collection[str]) -> dict[str, tuple[PageRights, Mapping[str, CurrentFile]]]:
+        self._asked("files_of")
+        found = {name: self._with_rights(self._pages[name][-1]) for name in names if name in self._pages}
+        return {name: (page.rights, page.files) for name, page in found.items()}
+
+    def attach(self, name: str, file: str, **given: Any) -> CurrentFile:
+        """Give a page a file, as it stands in the page's row."""
+        kept = self._row(page_key(name))
+        made = CurrentFile(**{"number": 1, "token": "0" * 16, "sha256": "a" * 64, "size_bytes": 3_400, **given})
+        kept[file_column(file)] = made.pack()
+        return made
 
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
         found = self.revisions(name, below=number + 1, limit=1, bodies=True)

@@ -1,4 +1,4 @@
-"""Actions that make blocks of a page: a calendar, pictures, included pages, forms, licences."""
+"""Actions that make blocks of a page: a calendar, included pages, forms, licences."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Final
 from wikka_port.actions.call import Action, ActionCall
 from wikka_port.limits import INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.fragments import escape
 from wikka_port.markup.links import redirect_target
-from wikka_port.markup.targets import decode_references, is_url, safe_picture, safe_url
+from wikka_port.markup.targets import decode_references
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
 from wikka_port.search.query import QUERY_CHARS, parse
@@ -83,32 +82,6 @@ def _month_link(call: ActionCall, year: int, month: int) -> tuple[str, str] | No
     if not 1 <= year <= YEAR_MAX:
         return None
     return page_path(call.outermost_page, year=year, month=month), _month_name(year, month)
-
-
-def image(call: ActionCall) -> str:
-    """Show a picture: ``{{image url=".." alt=".." title=".." class=".." link=".." width="200" height="100"}}``.
-
-    ``src`` means the same as ``url``; ``link`` is an address or the name of a page.
-    """
-    typed = call.arguments
-    url = safe_picture(typed.get("url", "") or typed.get("src", ""))
-    if url is None:
-        raise ValueError(_("{given} should be the address of a picture", given='url="..."'))
-    alt = typed.get("alt", "") or typed.get("title", "")
-    parts = [f'src="{escape(url)}" alt="{escape(alt)}" loading="lazy" referrerpolicy="no-referrer"']
-    if typed.get("title"):
-        parts.append(f'title="{escape(typed["title"])}"')
-    css = user_classes(typed.get("class", ""))
-    if css:
-        parts.append(f'class="{css}"')
-    parts += [f'{side}="{call.number(side, 1, 5_000)}"' for side in ("width", "height") if typed.get(side, "").strip()]
-    picture = f"<img {' '.join(parts)}>"
-    link = typed.get("link", "").strip()
-    if not link:
-        return picture
-    if is_url(link):
-        return f'<a href="{escape(safe_url(link) or "")}" class="external" rel="nofollow noopener">{picture}</a>'
-    return f'<a href="{escape(page_path(normalise(link)))}">{picture}</a>'
 
 
 def include(call: ActionCall) -> str:
@@ -226,7 +199,6 @@ def _search_form(call: ActionCall, phrase: str, here: str = "") -> str:
 
 ACTIONS: Final[Mapping[str, Action]] = {
     "calendar": Action(month_table, ("year", "month")),
-    "image": Action(image, ("url", "src", "alt", "title", "class", "link", "width", "height")),
     "include": Action(include, ("page",)),
     "interwikilist": Action(interwikilist),
     "license": Action(licence, ("type", "link")),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from wikka_port.files.file_html import Files
 from wikka_port.markup.targets import is_set
 from wikka_port.names import normalise
 from wikka_port.pages import Page
@@ -19,6 +20,7 @@ class ActionCall:
     page: str  # the page that has the call
     arguments: Mapping[str, str]  # as typed, so never safe to show unescaped
     render: Callable[[Page, str], str]  # makes HTML of a page's text, to be included in this page
+    files: Files = field(default_factory=dict)  # of that page
     within: tuple[str, ...] = ()  # pages that include the page with the call, outermost first
     query_parameters: Mapping[str, str] | None = (
         None  # parameters of the page's address, as typed; None: it takes none here

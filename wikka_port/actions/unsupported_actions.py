@@ -12,15 +12,14 @@ from typing import Final
 from wikka_port.texts import N_, _
 
 _COMMENTS: Final = N_("it comes with comments")
-_FILES: Final = N_("it comes with files")
 _ADMIN: Final = N_("it comes with the pages of administrators")
 _SECRETS: Final = N_("it tells strangers what the wiki runs on")
 _REFERRERS: Final = N_("referrers are not kept: they draw spam and tell who reads what")
 
 TO_COME: Final[Mapping[str, str]] = {
-    "adminpages": _ADMIN, "adminusers": _ADMIN, "attachments": _FILES, "badwords": _ADMIN,
+    "adminpages": _ADMIN, "adminusers": _ADMIN, "badwords": _ADMIN,
     "contact": _ADMIN, "countcomments": _COMMENTS,
-    "feedback": _ADMIN, "files": _FILES,
+    "feedback": _ADMIN,
     "nocomments": _COMMENTS,
     "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
 }  # fmt: skip

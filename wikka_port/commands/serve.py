@@ -16,6 +16,7 @@ from wikka_port.commands.serving_options import (
     serving_options,
     speak_the_language,
     taken_accounts,
+    taken_files,
     taken_metrics,
 )
 from wikka_port.commands.settings import CLIENT, WIKI, WIKKA, setting
@@ -47,7 +48,7 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
         log_to_stderr(log_level.upper())
     store_host, store_port = store.place
     speak_the_language(given)
-    accounts, metrics_at = taken_accounts(given), taken_metrics(given)
+    accounts, files, metrics_at = taken_accounts(given), taken_files(given), taken_metrics(given)
     secret = secret_from(secret_file) if secret_file else b""
     config = WikiConfig(
         store_host=store_host,
@@ -55,6 +56,7 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
         store_tls=store.checked_tls(),
         indexes=store.indexes,
         secret=secret,
+        files=files,
         **accounts,
         **given,
     )

@@ -13,10 +13,12 @@ from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.commands.settings import setting
-from wikka_port.config import MailConfig, WikiConfig
+from wikka_port.config import FileConfig, MailConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.files.picture_sources import HOSTS_MAX, checked_host
 from wikka_port.hosts import checked_name
 from wikka_port.markup.formats import FORMATS
+from wikka_port.names import normalise
 from wikka_port.pages import Wiki
 from wikka_port.texts import speak_as_wiki
 from wikka_port.texts.catalogue import Languages, UnreadableTexts
@@ -70,6 +72,52 @@ ACCOUNT_OPTIONS: Final = (
         help="Address of such a proxy; repeatable  [default: 127.0.0.1 and ::1]",
     ),
 )
+
+FILE_OPTIONS: Final = (
+    setting(
+        "--files-page",
+        default=_DEFAULTS.files.shared_page,
+        show_default=True,
+        metavar="NAME",
+        help="The page whose files all pages can name; an empty NAME: none.",
+    ),
+    setting(
+        "--foreign-pictures",
+        default=_DEFAULTS.files.foreign_pictures,
+        show_default=True,
+        type=click.Choice(["none", "listed", "all"]),
+        help="Pictures of other sites in pages; each tells its site who reads. Others are links.",
+    ),
+    setting(
+        "--picture-host",
+        multiple=True,
+        metavar="HOST",
+        callback=lambda _context, _option, given: _checked_picture_hosts(given),
+        help="Host for --foreign-pictures listed, '*.photos.example' for all below it; repeatable.",
+    ),
+)
+
+
+def taken_files(given: dict[str, Any]) -> FileConfig:
+    """Remove the values of FILE_OPTIONS from ``given``, and return them."""
+    hosts: tuple[str, ...] = given.pop("picture_host")
+    kind, shared_page = given.pop("foreign_pictures"), given.pop("files_page")
+    if bool(hosts) != (kind == "listed"):
+        raise click.UsageError(
+            "--picture-host and --foreign-pictures listed go together: the hosts are listed one by one, "
+            "as --foreign-pictures listed --picture-host commons.example --picture-host '*.photos.example'"
+        )
+    shared_page = normalise(shared_page) if shared_page else ""
+    return FileConfig(foreign_pictures=kind, picture_hosts=hosts, shared_page=shared_page)
+
+
+def _checked_picture_hosts(given: tuple[str, ...]) -> tuple[str, ...]:
+    if len(given) > HOSTS_MAX:
+        raise click.BadParameter(f"{len(given)} hosts, and {HOSTS_MAX} are the most: they are in each answer")
+    try:
+        return tuple(map(checked_host, given))
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong)) from None
 
 
 def taken_metrics(given: dict[str, Any]) -> tuple[str, int] | None:
@@ -195,6 +243,7 @@ _OPTIONS: Final = (
         metavar="ADDRESS",
         help="Address of that port; whoever reaches it reads the numbers.",
     ),
+    *FILE_OPTIONS,
     *ACCOUNT_OPTIONS,
     setting("--log-level", default="warning", type=click.Choice(["debug", "info", "warning", "error"])),
 )

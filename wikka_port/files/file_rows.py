@@ -87,6 +87,7 @@ TABLES: Final = (
     TableSpec(UPLOADS, {"u": _ONE}, {}),
     TableSpec(CHUNKS, {"c": _ONE}, {}),
 )
+FILE_FAMILY: Final = b"file"
 FILE: Final = b"file:"  # in ``pages`` and ``deleted``
 BLOB_STATE: Final = b"b:state"
 REFERENCE: Final = b"r:"

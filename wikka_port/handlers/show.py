@@ -72,7 +72,7 @@ def _values(
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page.name, document, edit=edit, notes=notes, parameters=parameters),
+        "content": page_html(site, page, document, edit=edit, notes=notes, parameters=parameters),
     }
 
 
@@ -132,5 +132,5 @@ def _rendered(site: Site, request: Request, name: str, *, contents: bool) -> dic
         "page": page,
         "title": document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
-        "content": page_html(site, page.name, document, contents=contents),
+        "content": page_html(site, page, document, contents=contents),
     }

@@ -7,7 +7,7 @@ of a page is escaped here, and URLs were checked when the tokens were made (``ta
 Invariants:
     I1. Emphasis is a stack.  The tags of open emphasis are closed before its container ends; a format may open them
         again with the text that follows (``_suspend_marks``).
-    I2. Every PageLink becomes exactly one PageSlot (``links.links`` relies on it).
+    I2. Every PageLink becomes exactly one PageSlot or FileSlot (``links.links`` relies on it).
     I3. Ids are unique, and "toc" is the table of contents: the page's own, or one before the first heading that is in
         no other block.
 
@@ -22,11 +22,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from wikka_port.limits import ACTIONS_MAX
+from wikka_port.limits import ACTIONS_MAX, FILES_MAX
 from wikka_port.markup import code_blocks
 from wikka_port.markup.bounds import AS_TYPED, said_of
-from wikka_port.markup.fragments import ActionSlot, ContentsSlot, Heading, PageSlot, Piece, escape, section_slot
-from wikka_port.markup.targets import is_set, place_id, safe_picture
+from wikka_port.markup.file_slots import image_piece, slot_of_call, slot_of_link
+from wikka_port.markup.fragments import (
+    ActionSlot,
+    ContentsSlot,
+    FileSlot,
+    Heading,
+    PageSlot,
+    Piece,
+    escape,
+    section_slot,
+)
+from wikka_port.markup.targets import is_set, place_id
 from wikka_port.markup.tokens import (
     INLINE_KINDS,
     ActionCall,
@@ -101,7 +111,8 @@ class Compiler(ABC):
     """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
 
     __slots__ = (
-        *("_budget", "_contents_at", "_heading", "_marks", "_no_contents", "_out", "_place_ids", "_toc", "_written"),
+        *("_budget", "_contents_at", "_files", "_heading", "_marks", "_no_contents", "_out", "_place_ids"),
+        *("_toc", "_written"),
         *("actions", "headings", "pieces"),
     )
     HANDLERS: ClassVar[Handlers]  # of each kind of token but text
@@ -119,6 +130,7 @@ class Compiler(ABC):
         self._toc: tuple[int, ActionCall] | None = None  # index of its piece, and its call
         self._contents_at = -1  # index of the piece before which a table without a call is put
         self._no_contents = False  # the page has ``{{notoc}}``
+        self._files = 0  # that the page shows or links to
 
     def compile(self, tokens: list[Token]) -> None:
         handlers = self.HANDLERS
@@ -192,7 +204,8 @@ class Compiler(ABC):
     def _page_link(self, link: PageLink) -> None:
         if link.redirect:
             self._put('<span class="redirect">')
-        self._put(PageSlot(link.name, _label(link), link.place), plain=link.label)
+        slot = PageSlot(link.name, _label(link), link.place)
+        self._put(self._file(slot_of_link(link, slot)) if link.file or "." in link.name else slot, plain=link.label)
         if link.redirect:
             self._put("</span>")
 
@@ -200,8 +213,16 @@ class Compiler(ABC):
         html = f'<a href="{escape(link.url)}"{_OUTSIDE_ATTRIBUTES[link.kind]}>{_label(link)}</a>'
         self._put(html, plain=link.label)
 
+    def _file(self, piece: Piece) -> Piece:
+        """Return ``piece``; after FILES_MAX files of a page, words or a link to a page in its place."""
+        if isinstance(piece, FileSlot):
+            self._files += 1
+            if self._files > FILES_MAX:
+                return piece.otherwise or escape(piece.choices[0].label or piece.choices[0].reference.name)
+        return piece
+
     def _image(self, image: Image) -> None:
-        self._put(image_html(image))
+        self._put(self._file(image_piece(image)), plain=image.alt)
 
     def _rest(self, rest: Rest) -> None:
         """Close all boxes and blocks, then show the rest of the text as it was typed."""
@@ -239,8 +260,15 @@ class Compiler(ABC):
         if call.name == "notoc":
             self._no_contents = True
             return
+        try:
+            file = slot_of_call(call)
+        except ValueError as problem:
+            self._put(ActionSlot(call.name, call.arguments, False, str(problem)))
+            return
         block = call.name not in INLINE_ACTIONS
-        if block and self._heading is not None:
+        if file is not None:
+            self._put(self._file(file), plain=file.choices[0].label)
+        elif block and self._heading is not None:
             self._put(ActionSlot(call.name, call.arguments, False, _(NOT_IN_HEADING)))
         elif call.name == "toc":
             self._contents(call)
@@ -271,16 +299,6 @@ def label_html(inside: Inside) -> str:
             out.append(f"</{opened.pop()}>")
     out += [f"</{tag}>" for tag in reversed(opened)]
     return "".join(out)
-
-
-def image_html(image: Image) -> str:
-    """Return a picture within a link, so that a reader can open it if the site's policy blocks foreign images."""
-    url, picture = escape(image.url), escape(safe_picture(image.url) or "")
-    name = escape(image.alt or image.url.rsplit("/", 1)[-1])
-    return (
-        f'<a href="{escape(image.link) or url}" class="external" rel="nofollow noopener">'
-        f'<img src="{picture}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
-    )
 
 
 SHARED: Final[Handlers] = {

@@ -6,15 +6,27 @@ fills the slots, which costs a few microseconds for each link.  A Document is im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from wikka_port.limits import LINK_STEPS, QUICK_STEPS
 from wikka_port.markup.compiler import Compiler
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
-from wikka_port.markup.fragments import ActionSlot, ContentsSlot, Heading, PageSlot, Piece, SectionSlot, escape
+from wikka_port.markup.fragments import (
+    ActionSlot,
+    ContentsSlot,
+    FileReference,
+    FileSlot,
+    Filled,
+    ForeignSlot,
+    Heading,
+    PageSlot,
+    Piece,
+    SectionSlot,
+    escape,
+)
 from wikka_port.markup.links import page_names, redirect_of
 from wikka_port.markup.markdown_html import MarkdownCompiler
 from wikka_port.markup.tokens import ActionCall, Token
@@ -46,6 +58,8 @@ class Document:
     actions: tuple[ActionCall, ...]  # those that render() will run, in order; without toc, notoc and redirect
     redirect: str | None  # the page to which this one redirects
     steps: int  # the estimated cost of rendering (``limits``)
+    files: tuple[FileReference, ...] = ()  # that the page may show or link to, each once, in order
+    is_ready: bool = True  # whether ``pieces`` has no FileSlot and no ForeignSlot
 
     @property
     def title(self) -> str | None:
@@ -65,6 +79,15 @@ def no_note(slot: ActionSlot) -> str:
     return ""
 
 
+def no_files(slot: FileSlot) -> str | None:
+    """Return words or a link in the place of a file, as if there were none."""
+    return None if slot.otherwise else escape(slot.choices[0].label or slot.choices[0].reference.name)
+
+
+def from_anywhere(host: str) -> bool:
+    return True
+
+
 def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
     """Parse a text; any text is a page, so this never raises.  Linear in the text.
 
@@ -73,13 +96,18 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
     read = tokens(text, autolink=autolink, markup=markup)
     compiler = compiled(read, markup)
     names = tuple(page_names(read))
+    pieces = _joined(compiler.pieces)
+    late = [piece for piece in pieces if isinstance(piece, FileSlot | ForeignSlot)]
+    references = (choice.reference for slot in late if isinstance(slot, FileSlot) for choice in slot.choices)
     return Document(
-        pieces=_joined(compiler.pieces),
+        pieces=pieces,
         links=names,
         headings=tuple(compiler.headings),
         actions=tuple(compiler.actions),
         redirect=redirect_of(read),
-        steps=len(compiler.pieces) + LINK_STEPS * len(names) + _steps(compiler.actions),
+        steps=len(compiler.pieces) + LINK_STEPS * (len(names) + len(late)) + _steps(compiler.actions),
+        files=tuple(dict.fromkeys(references)),
+        is_ready=not late,
     )
 
 
@@ -122,6 +150,8 @@ def render(
     note: Callable[[ActionSlot], str] = no_note,
     edit: str = "",
     contents: bool = True,
+    file: Callable[[FileSlot], str | None] = no_files,
+    is_allowed: Callable[[str], bool] = from_anywhere,
 ) -> str:
     """Return the page as HTML.
 
@@ -130,11 +160,12 @@ def render(
     them), or None for an unknown name; its exceptions pass through.  ``note`` returns the text in the place of an
     action that is not run: nothing, unless the reader is the page's author.  ``edit`` is the path of the page's
     editor, if the visitor may write the page: then each heading has a link to the editor of its section.
-    ``contents`` includes the automatic table of contents.
+    ``contents`` includes the automatic table of contents.  ``file`` returns the HTML of a file, or None for the link to
+    a page in its place; ``is_allowed`` tells whether pictures of a host are shown.
     """
     out: list[str] = []
     edit = escape(edit)
-    for piece in document.pieces:
+    for piece in _filled(document, file, is_allowed):
         if type(piece) is str:
             out.append(piece)
         elif isinstance(piece, PageSlot):
@@ -154,3 +185,21 @@ def render(
             html = None if piece.refused else action(piece.name, dict(piece.arguments))
             out.append(note(piece) if html is None else html)
     return "".join(out)
+
+
+def _filled(
+    document: Document, file: Callable[[FileSlot], str | None], is_allowed: Callable[[str], bool]
+) -> Sequence[Filled]:
+    """Return the pieces with files and pictures filled in; most pages have none and cost nothing here."""
+    if document.is_ready:
+        return cast("Sequence[Filled]", document.pieces)
+    out: list[Filled] = []
+    for piece in document.pieces:
+        if isinstance(piece, FileSlot):
+            html = file(piece)
+            out.append(piece.otherwise or "" if html is None else html)
+        elif isinstance(piece, ForeignSlot):
+            out.append(piece.picture_html if is_allowed(piece.host) else piece.link_html)
+        else:
+            out.append(piece)
+    return out

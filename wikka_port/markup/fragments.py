@@ -1,7 +1,8 @@
 """(pure) Compiled pages: HTML with slots for parts that can change while the text does not.
 
-A page is a sequence of pieces.  A ``str`` is finished, safe HTML; a slot is filled at each rendering,
-by a link whose page may exist or not, or by the output of an action.  All else is compiled once.
+A page is a sequence of pieces.  A ``str`` is finished, safe HTML; a slot is filled at each rendering: by a link
+whose page may exist or not, by a file, by a picture from elsewhere where the site allows it, or by the output of an
+action.  All else is compiled once.
 """
 
 from __future__ import annotations
@@ -29,6 +30,36 @@ class PageSlot:
     name: str  # normalised
     label_html: str  # escaped
     place: str = ""  # id of the linked heading on that page
+
+
+class FileReference(NamedTuple):
+    page: str  # normalised; "": this page, those above it, and the site's page of shared files
+    name: str
+
+
+class FileChoice(NamedTuple):
+    reference: FileReference
+    label: str  # words for the file, not escaped; "": none were given
+    label_html: str  # escaped
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlot:
+    """A file, or in its absence a link to a page or to where files are added."""
+
+    choices: tuple[FileChoice, ...]  # the first of which there is a file is meant
+    shows: bool = True  # whether a picture is shown; else it is linked
+    options: tuple[tuple[str, str], ...] = ()  # of a picture, as typed: title, class, width, height, link
+    otherwise: PageSlot | None = None  # None: a link to where files are added
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSlot:
+    """A picture from another site, or a link to it."""
+
+    host: str  # in lower case, with the port if one is written
+    picture_html: str
+    link_html: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +90,8 @@ def section_slot(place: str, text: str) -> SectionSlot:
     return SectionSlot(f'{quote(place)}" rel="nofollow" aria-label="{said}">{_("Edit")}</a>')
 
 
-Piece = str | PageSlot | ActionSlot | SectionSlot | ContentsSlot
+Filled = str | PageSlot | ActionSlot | SectionSlot | ContentsSlot
+Piece = Filled | FileSlot | ForeignSlot
 
 
 class Heading(NamedTuple):

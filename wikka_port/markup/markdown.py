@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -26,7 +27,7 @@ from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARK
 from wikka_port.markup import interwiki
 from wikka_port.markup.lexer import CAMEL_CASE, fit
 from wikka_port.markup.markdown_rules import parser
-from wikka_port.markup.targets import is_url, page_link, place_id, safe_url, trimmed
+from wikka_port.markup.targets import is_url, may_be_file, page_link, place_id, safe_url, trimmed, width_in
 from wikka_port.markup.tokens import (
     BREAK,
     HEADING_END,
@@ -306,7 +307,9 @@ class _Reader:
         link = _target(address, label or address, () if plain or not label else inside)
         picture = _picture(children[0]) if len(children) == 1 and children[0].type == "image" else None
         if isinstance(picture, Image) and isinstance(link, Outside):
-            self._out.append(Image(picture.url, picture.alt, link.url))
+            self._out.append(replace(picture, link=link.url))
+        elif isinstance(picture, Image) and isinstance(link, PageLink) and may_be_file(link.name):
+            self._out.append(picture)  # a link to the picture itself
         elif isinstance(link, PageLink):
             self._page(link)
         elif link is not None:
@@ -414,7 +417,7 @@ def _page(address: str, label: str, inside: Inside) -> PageLink | None:
     except InvalidName:
         return None
     link = page_link(name, label)
-    return link and PageLink(link.name, link.label, False, _place(place) if place else "", inside)
+    return link and PageLink(link.name, link.label, False, _place(place) if place else "", inside, shows=False)
 
 
 def _place(typed: str) -> str:
@@ -423,9 +426,16 @@ def _place(typed: str) -> str:
 
 
 def _picture(token: Parsed) -> Image | str:
-    """Return a picture, or only its description if its address may not be loaded."""
+    """Return a picture, or only its description if its address may not be loaded.
+
+    ``![alt|300](picture.png)`` has a width, as Obsidian writes it.
+    """
     address = str(token.attrGet("src") or "").strip()
     alt = " ".join("".join(part for part in _inside(token.children or []) if isinstance(part, str)).split())
+    name = unquote(address).removeprefix("./").strip()
+    if may_be_file(name):
+        alt, width = width_in(alt)
+        return Image("", alt, file=name, width=width)
     local = address.startswith("/") and not address.startswith("//")
     url = safe_url(address) if is_url(address) or local else None
     return Image(url, alt) if url else alt
@@ -447,7 +457,7 @@ def _inside(children: Sequence[Parsed]) -> Inside:
             out.append(picture if isinstance(picture, str) else picture.alt)
         elif child.type == "wiki":
             given = child.meta["token"]
-            out.append(given.label if isinstance(given, PageLink | Outside) else "")
+            out.append(given.label if isinstance(given, PageLink | Outside) else getattr(given, "alt", ""))
         elif kind in _SIMPLE:
             out.append(Open(_SIMPLE[kind]) if end == "open" else Close(_SIMPLE[kind]))
     return tuple(out)

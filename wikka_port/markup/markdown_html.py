@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from wikka_port.markup.compiler import SHARED, Compiler, Handlers, OpenHeading, image_html
+from wikka_port.markup.compiler import SHARED, Compiler, Handlers, OpenHeading
 from wikka_port.markup.fragments import Piece, escape
 from wikka_port.markup.tokens import (
     INLINE_KINDS,
@@ -160,16 +160,13 @@ class MarkdownCompiler(Compiler):
         words = f'<a id="{place}" href="#n-{number}" aria-label="{said}">{number}</a>'
         self._put(f'<sup class="note-ref">{words}</sup>')
 
-    def _image(self, image: Image) -> None:
-        self._put(image_html(image), plain=image.alt)
-
     HANDLERS: ClassVar[Handlers] = {
         **SHARED,
         Open: _open,
         Close: _close,
         Mark: _mark,
         HeadingStart: _begin_heading,
-        Image: _image,
+        Image: Compiler._image,
         Task: _task,
         NoteMark: _note_mark,
     }

@@ -1,6 +1,7 @@
 """(pure) The parser of Markdown: markdown-it with CommonMark's rules, tables, strikethrough, and the wiki's own rules.
 
     [[Page]]  [[Page|words]]    a link to a page, read as in Wikka markup      token ``wiki``, ``meta["token"]``
+    ![[a.png]]  ![[a.png|300]]  a file, a picture with its width or words      the same
     {{action name="value"}}     an action, or a redirect                        the same
     [^label]                    a reference to a footnote                       token ``note_mark``, ``meta["label"]``
     [^label]: text              the footnote, with indented lines below it      tokens ``note_open``, ``note_close``
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline.image import image as _image
 
-from wikka_port.markup.targets import read_action, read_link
+from wikka_port.markup.targets import read_action, read_link, read_picture
 
 if TYPE_CHECKING:
     from markdown_it.rules_block import StateBlock
@@ -59,6 +60,7 @@ def parser() -> MarkdownIt:
     made.disable(["html_block", "html_inline", "text_join"])  # unjoined, an escaped letter is no part of a word
     made.inline.ruler.at("text", _text)
     made.inline.ruler.before("link", "wiki_link", _wiki_link)
+    made.inline.ruler.before("image", "wiki_image", _wiki_image)
     made.inline.ruler.before("link", "note_mark", _note_mark)
     made.inline.ruler.before("link", "action", _action)
     made.inline.ruler.at("image", _shallow_image)
@@ -92,6 +94,18 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
     if not body or "\n" in body or "[" in body or "]" in body:
         return False
     return _pushed(state, silent, read_link(body), close + 2)
+
+
+def _wiki_image(state: StateInline, silent: bool) -> bool:
+    """Read ``![[picture.png]]`` as Obsidian writes it; ``![[Page]]`` is no picture."""
+    start = state.pos
+    if not state.src.startswith("![[", start):
+        return False
+    close = state.src.find("]]", start + 3, min(state.posMax, start + _LINK_CHARS))
+    body = state.src[start + 3 : close] if close > 0 else ""
+    if not body or "\n" in body or "[" in body or "]" in body:
+        return False
+    return _pushed(state, silent, read_picture(body), close + 2)
 
 
 def _action(state: StateInline, silent: bool) -> bool:

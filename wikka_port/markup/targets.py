@@ -15,8 +15,9 @@ import html
 import re
 from typing import Final
 
+from wikka_port.files.file_names import ending_of
 from wikka_port.markup import interwiki
-from wikka_port.markup.tokens import ActionCall, Outside, PageLink
+from wikka_port.markup.tokens import ActionCall, Image, Outside, PageLink
 from wikka_port.names import InvalidName, normalise
 
 SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto"})
@@ -28,12 +29,15 @@ _MAIL: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\
 _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"&#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});")
 _NOT_IN_URL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
+FORBIDDEN: Final = re.compile(r"[/:?#<>\"|*\x00-\x1f]")  # in names of files
+_SIZE: Final = re.compile(r"([1-9][0-9]{0,3})(?:x[0-9]{1,4})?")
 _NOT_WORD: Final = re.compile(r"\W+")
 _ACTION: Final = re.compile(
     r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
 )
 _ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _NO: Final = frozenset({"", "0", "no", "false", "off"})
+INCLUDING: Final = frozenset({"attachments", "files", "gallery", "image", "include"})  # their ``page`` is linked to
 IMAGE_ENDINGS: Final = (".gif", ".jpg", ".jpeg", ".png", ".svg", ".webp")
 
 
@@ -97,7 +101,23 @@ def read_link(body: str) -> PageLink | Outside | None:
             label, target = target[len(first) :].strip(), first  # the old form: [[address words]]
     if not target:
         return None
-    return _outside(target, label) or page_link(target, label)
+    return _outside(target, label) or _file_link(target, label) or page_link(target, label)
+
+
+def page_and_file(target: str) -> tuple[str, str]:
+    """Return the page that a link's target names, as typed, and its file: ``file:Page/Name.png``; "": the page."""
+    if target[:5].lower() != "file:" or "/" not in target:
+        return target, ""
+    page, _, file = target[5:].rpartition("/")
+    return page, file
+
+
+def _file_link(target: str, label: str) -> PageLink | None:
+    """Return the link to another page's file, or None."""
+    page, file = page_and_file(target)
+    link = page_link(page) if file else None
+    name = " ".join(decode_references(file).split())
+    return PageLink(link.name, label or name, file=name) if link and name else None
 
 
 def _outside(target: str, label: str) -> Outside | None:
@@ -122,6 +142,29 @@ def _outside(target: str, label: str) -> Outside | None:
     return None
 
 
+def read_picture(body: str) -> PageLink | Image | None:
+    """Return the picture of the text inside ``![[..]]``, or None if it can be no file."""
+    target, _, label = body.partition("|")
+    target = decode_references(target).strip()
+    link = _file_link(target, label)
+    if link is not None:
+        return link
+    alt, width = width_in(decode_references(label).strip())
+    return Image("", alt, file=target, width=width) if may_be_file(target) else None
+
+
+def may_be_file(name: str) -> bool:
+    """Return whether ``name`` may be that of a file: it has an ending and no slash."""
+    return bool(ending_of(name)) and not FORBIDDEN.search(name)
+
+
+def width_in(label: str) -> tuple[str, int]:
+    """Return the words of a picture and its width in pixels, written ``words|300`` or ``300``; 0: none is given."""
+    words, _, last = label.rpartition("|")
+    size = _SIZE.fullmatch(last.strip())
+    return (words.strip(), int(size[1])) if size else (label, 0)
+
+
 def trimmed(address: str) -> int:
     """Return the length of ``address`` without a full stop, a quote or a closing toggle at its end."""
     end = len(address)
@@ -141,8 +184,8 @@ def trimmed(address: str) -> int:
 
 
 def included_page(action: ActionCall) -> str | None:
-    """Return the normalised name of the page that ``{{include page="Page"}}`` includes; None for any other action."""
-    page = dict(action.arguments).get("page", "") if action.name == "include" else ""
+    """Return the normalised name of the page that a call includes, or whose files it shows; None for other calls."""
+    page = dict(action.arguments).get("page", "") if action.name in INCLUDING else ""
     link = page_link(page) if page else None
     return None if link is None else link.name
 

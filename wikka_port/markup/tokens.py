@@ -127,6 +127,8 @@ class PageLink:
     redirect: bool = False  # written as {{redirect target=".."}}
     place: str = ""  # id of the linked heading
     inside: Inside = ()  # (): the label, as text
+    file: str = ""  # name of a file of that page; "": the page itself, unless a file of this page has its name
+    shows: bool = True  # whether a picture is shown in the place of the link, if the link leads to one
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ class Image:
     url: str
     alt: str = ""  # "": none was given
     link: str = ""  # the address that the picture links to; "": itself
+    file: str = ""  # name of a file of this page, in the place of ``url``
+    width: int = 0  # in pixels; 0: its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from typing import ClassVar, Final
 
 from wikka_port.markup import embedded
 from wikka_port.markup.compiler import SHARED, Compiler, Handlers, OpenHeading
+from wikka_port.markup.file_slots import embedded_pieces
 from wikka_port.markup.fragments import Piece, escape
 from wikka_port.markup.lists import ListStack
 from wikka_port.markup.tables import TableBuilder
@@ -277,7 +278,9 @@ class WikkaCompiler(Compiler):
         found, block = embedded.clean(source.source, inline=self._heading is not None)
         if found:
             self._has_places = self._has_places or embedded.has_places(found)
-            self._put(found, block=block, plain="" if "<" in found else source.source)
+            plain = "" if "<" in found else source.source
+            for piece in embedded_pieces(found):
+                self._put(piece, block=block, plain=plain)
 
     def _mind_map(self, source: MindMap) -> None:
         if self._heading is None:

@@ -1,6 +1,6 @@
 """(pure) Changes the links of a text from one page to another, by a function for each format, in REWRITERS.
 
-The page of ``{{include page="Name"}}`` is changed like a link.
+The page of ``{{include page="Name"}}``, or of pictures and files, is changed like a link.
 
 Text that looks like a link need not be one: it may be in a block of code, or within another link.  So every candidate
 gets a unique name, and the text is parsed like a page.  The candidates whose names come back as links are changed; all
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from wikka_port.markup.formats import MARKDOWN, WIKKA
 from wikka_port.markup.links import links
-from wikka_port.markup.targets import decode_references
+from wikka_port.markup.targets import INCLUDING, decode_references, page_and_file
 from wikka_port.markup.writing import forced_link, link_to
 from wikka_port.names import InvalidName, from_url, is_camel_case, normalise, url_path
 
@@ -27,7 +27,7 @@ Rewriter = Callable[[str, str, str, bool], str]  # text, old name, new name, whe
 _LINK: Final = re.compile(r"\[\[([^\[\]\n|]+)(\|[^\]\n]*)?\]\]")
 _VALUE: Final = r"""(?:"[^"]*"|'[^']*')"""
 _REDIRECT: Final = r"\{\{\s*redirect\b[^{}]*?\btarget\s*=\s*"
-_INCLUDE: Final = rf"\{{\{{\s*include(?:\s+[a-z][\w\-]*\s*=\s*{_VALUE})*?\s+page\s*=\s*"
+_INCLUDE: Final = rf"\{{\{{\s*(?:{'|'.join(sorted(INCLUDING))})(?:\s+[a-z][\w\-]*\s*=\s*{_VALUE})*?\s+page\s*=\s*"
 _CALL: Final = rf"""({_REDIRECT}|{_INCLUDE})("[^"{{}}]*"|'[^'{{}}]*')((?s:(?!\{{\{{|\}}\}}).)*\}}\}})"""
 _EITHER: Final = re.compile(f"(?:{_LINK.pattern})|(?:{_CALL})", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r'(\]\()(<[^<>\n]*>|[^()\s<>]+)((?:\s+"[^"\n]*")?\))')  # of a link in Markdown
@@ -92,6 +92,9 @@ def _with_led_links(text: str, old: str, new: str, mark: str, autolink: bool, ma
 
 def _to(match: re.Match[str], begin: str, name: str, address: str, *, bare: str = "") -> str:
     if match.group(1) is not None:
+        file = page_and_file(match.group(1).strip())[1]
+        if file:
+            return f"[[file:{begin.removeprefix('[[')}/{file}{match.group(2) or ''}]]"
         return f"{begin}{match.group(2) or bare}]]"
     if match.group(3) is not None:
         return f"{match.group(3)}{_attribute(name, match.group(4)[0])}{match.group(5)}"
@@ -109,7 +112,8 @@ def _names(match: re.Match[str], old: str) -> bool:
     try:
         if target is None:
             return from_url(unquote(_FOLDERS.sub("", match.group(7).strip("<>").partition("#")[0]))) == old
-        return normalise(decode_references(target.strip())) == old
+        page = page_and_file(target.strip())[0] if match.group(1) is not None else target.strip()
+        return normalise(decode_references(page)) == old
     except InvalidName:
         return False
 

@@ -137,6 +137,10 @@ class PageAccess:
         wanted = set(names)
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of(wanted))
 
+    def readable_of(self, rights: Mapping[str, PageRights]) -> set[str]:
+        """Return the readable ones of pages whose rights were just read, by name."""
+        return set(rights) if self.sees_all() else self._may_read(rights)
+
     def listed(self, names: Iterable[str]) -> set[str]:
         """Return the readable ones of ``names`` from an index, without names that no page has any more.
 

@@ -9,12 +9,13 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from wikka_port.accounts.deactivation import Edits
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.files.file_rows import CurrentFile
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
@@ -59,6 +60,12 @@ class GuardedWiki(ReadableLists):
         No right is checked: names in a text are not hidden from a visitor who may read the text.
         """
         return self._wiki.existing(names)
+
+    def files_of(self, names: Collection[str]) -> dict[str, Mapping[str, CurrentFile]]:
+        """Return the files of those of the ``names`` that are pages and may be read, with one call for all."""
+        found = self._wiki.files_of(names)
+        readable = self.access.readable_of({name: rights for name, (rights, _) in found.items()})
+        return {name: files for name, (_, files) in found.items() if name in readable}
 
     def revision(self, name: str, number: int, token: str = "") -> Revision | None:
         return self._wiki.revision(self.access.check_readable(name), number, token)

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.support.wiki_client import WikiClient
-from wikka_port.security import HEADERS
+from wikka_port.files.picture_sources import PictureSources
+from wikka_port.security import headers
 
 BATTERY = [
     "<script>alert(1)</script>",
@@ -131,9 +132,9 @@ def test_the_headers_are_on_every_answer() -> None:
     web.wiki.away = True
     answers.append(web.get("/P"))
     for answer in answers:
-        for key, value in HEADERS:
+        for key, value in headers(PictureSources()):
             assert answer.headers[key] == value, (answer.request.path, key)
-    policy = dict(HEADERS)["Content-Security-Policy"]
+    policy = dict(headers(PictureSources()))["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 

@@ -166,7 +166,7 @@ def test_actions(web: WikiClient, typed: str) -> None:
     [
         ('{{nosuchaction x="<b>"}}', "There is no action nosuchaction."),
         ("{{flash}}", "no browser shows Flash any more"),
-        ("{{files}}", "The action files is not here yet: it comes with files."),
+        ("{{feedback}}", "The action feedback is not here yet: it comes with the pages of administrators."),
         ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading or a footnote"),
     ],
 )

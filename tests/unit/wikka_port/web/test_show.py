@@ -246,12 +246,12 @@ def test_a_name_with_a_tilde_and_two_hexadecimal_digits_is_found_as_it_is_typed(
 
 
 def test_an_action_that_is_not_run_is_a_note_for_editors_and_nothing_for_readers(web: WikiClient) -> None:
-    web.wiki.save("P", "before {{files}} behind\n\n{{nosuchaction}}", author="a", base=0, owner="Olga")
+    web.wiki.save("P", "before {{feedback}} behind\n\n{{nosuchaction}}", author="a", base=0, owner="Olga")
     web.wiki.save("Around", '{{include page="P"}}', author="a", base=0)
     web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
     olga, rita = web.signed_in("Olga"), web.signed_in("Rita")
     shown = olga.get("/P").text
-    assert '<p class="notice">The action files is not here yet: it comes with files.' in shown
+    assert '<p class="notice">The action feedback is not here yet: it comes with the pages of administrators.' in shown
     assert '<p class="notice">There is no action nosuchaction.' in shown
     for other in (web, rita):
         assert "notice" not in other.get("/P").text
