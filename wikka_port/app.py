@@ -26,11 +26,11 @@ from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.refusals import forbidden, unavailable
+from wikka_port.request_queues import QueueFull, TooManyTransfers, run_in_slow_lane
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import headers
 from wikka_port.site import Site, make_site, unindexed
-from wikka_port.slow_lane import RETRY_S, TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.texts import N_, _, speak
 from wikka_port.urls import Route, route
 from wikka_port.visitors import NOBODY, Visitor, unregistered
@@ -102,10 +102,12 @@ class Application:
             message = f"{unavailable(away)} {_('Please try again shortly.')}"
             response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = "5"
-        except TooManyExpensiveRequests:
+        except QueueFull as full:
             message = _("The wiki is busy with requests that take long. Please try again shortly.")
+            if isinstance(full, TooManyTransfers):
+                message = _("Many files are being sent and fetched at this moment. Please try again shortly.")
             response = _error(self._site, 503, _("One moment, please"), message)
-            response.headers["Retry-After"] = str(RETRY_S)
+            response.headers["Retry-After"] = str(full.retry_s)
         except HTTPException as problem:
             code = problem.code or 500
             title, message = _PROBLEMS.get(code, (problem.name, problem.description or ""))

@@ -10,7 +10,8 @@ mapped by every process that is forked after the file was opened.
 
 Invariants:
     I1. The samples are those of FAMILIES: no request, page or visitor makes a new one.
-    I2. A slab has one process that writes to it, and its threads take turns by a lock.
+    I2. A slab has one process that writes to it, and its threads take turns by a lock.  When the process has ended,
+        the parent sets its numbers of transfers under way to 0.
 
 Knows nothing of HTTP and of Prometheus' form, which ``metrics`` has.
 """
@@ -39,6 +40,7 @@ StoreOutcome = Literal["ok", "refused", "unavailable"]
 SignIn = Literal["ok", "refused", "limited"]
 Edit = Literal["saved", "merged", "unchanged", "conflict"]
 Cache = Literal["documents", "answers"]
+TransferState = Literal["in", "out", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,26 @@ CACHED: Final = Family(
     ("cache", "found"),
     tuple((cache, found) for cache in ("documents", "answers") for found in ("yes", "no")),
 )
+TRANSFERS: Final = Family(
+    "wikka_transfers",
+    "gauge",
+    "Uploads (in) and large answers (out) under way, and those that wait for a thread.",
+    ("state",),
+    _each("in", "out", "waiting"),
+)
+TRANSFER_BYTES: Final = Family(
+    "wikka_transfer_bytes",
+    "counter",
+    "Bytes of uploads that came in while they were read, and of large answers that went out.",
+    ("direction",),
+    _each("in", "out"),
+)
 WORKERS: Final = Family("wikka_workers", "gauge", "Worker processes that serve now.")
 RESTARTS: Final = Family("wikka_worker_restarts", "counter", "Workers that ended by themselves and were replaced.")
-FAMILIES: Final = (REQUESTS, REQUEST_SECONDS, STORE_SECONDS, SIGN_INS, EDITS, CACHED, WORKERS, RESTARTS)
+FAMILIES: Final = (
+    *(REQUESTS, REQUEST_SECONDS, STORE_SECONDS, SIGN_INS, EDITS, CACHED),
+    *(TRANSFERS, TRANSFER_BYTES, WORKERS, RESTARTS),
+)
 
 
 def _places() -> Iterator[tuple[tuple[str, tuple[str, ...]], int]]:
@@ -149,6 +168,18 @@ class Counters:
     def lookup_done(self, cache: Cache, *, is_found: bool) -> None:
         self._count(CACHED, cache, "yes" if is_found else "no")
 
+    def transfers_changed(self, state: TransferState, change: int) -> None:
+        self._count(TRANSFERS, state, by=change)
+
+    def transfer_moved(self, direction: Literal["in", "out"], size_bytes: int) -> None:
+        self._count(TRANSFER_BYTES, direction, by=size_bytes)
+
+    def transfers_broken(self) -> None:
+        """Note that the slab's process has ended, and its transfers with it.  For the parent."""
+        with self._lock:
+            for sample in TRANSFERS.samples:
+                self._numbers[PLACES[TRANSFERS.name, sample]] = 0
+
     def worker_replaced(self) -> None:
         self._count(RESTARTS)
 
@@ -161,10 +192,10 @@ class Counters:
         found: float = self._numbers[PLACES[family.name, sample]]
         return found
 
-    def _count(self, family: Family, *sample: str) -> None:
+    def _count(self, family: Family, *sample: str, by: int = 1) -> None:
         place = PLACES[family.name, sample]
         with self._lock:
-            self._numbers[place] += 1
+            self._numbers[place] += by
 
     def _observe(self, family: Family, sample: str, seconds: float) -> None:
         place = PLACES[family.name, (sample,)]

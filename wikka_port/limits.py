@@ -35,9 +35,23 @@ LINK_STEPS: Final = 4  # of a link, which is looked up too
 
 # --- what a page costs in the serving process -----------------------------------------------------
 
-QUICK_STEPS: Final = 8_000  # a page that costs more is expensive: the slow lane answers (``slow_lane``)
+QUICK_STEPS: Final = 8_000  # a page that costs more is expensive: the slow lane answers (``request_queues``)
 QUICK_CHARS: Final = 20_000  # a text up to this is never expensive to parse or to compare
 SLOW_WAITING_MAX: Final = 100  # expensive requests that wait in one process; the next ones get 503
+
+# --- transfers: uploads that are read as they arrive, and large answers (``request_queues``) --------
+
+TRANSFERS_AT_ONCE: Final = 8  # in one process, each in a thread of its own
+TRANSFERS_OF_NETWORK: Final = 4  # of them; further ones of the network wait, and others pass them
+TRANSFERS_WAITING_MAX: Final = 32  # in one process; the next ones get 503
+TRANSFERS_WAITING_OF_NETWORK: Final = 16
+TRANSFER_FROM_BYTES: Final = 1 << 20  # a larger answer is a transfer
+TRANSFER_OUTPUT_BYTES: Final = 2 << 20  # of an answer that its client has not read; then the thread waits
+TRANSFER_STALLED_S: Final = 60.0  # a client of which fewer bytes than the next line says came or went is cut off
+TRANSFER_STALLED_BYTES: Final = 16_384
+PIPE_BYTES: Final = 262_144  # of a body that its thread has not read; then the socket is not read
+RECEIVED_BYTES: Final = 65_536  # in one call, of a transfer
+UNREAD_TIMES: Final = 8  # times ``max_request_bytes``: so much of a body is read and dropped after its answer
 
 # --- lists that read a whole table    -------------------------------------------------------------
 

@@ -20,9 +20,9 @@ from wikka_port.markup.document import Document, no_files, no_note, parse, rende
 from wikka_port.markup.fragments import ActionSlot, FileSlot, escape
 from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import unavailable
+from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, figure
 from wikka_port.urls import page_url
 

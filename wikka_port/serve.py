@@ -36,7 +36,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters, CounterTable
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.folder_format import read_folder
-from wikka_port.limits import RATE_TABLE_ADDRESSES
+from wikka_port.limits import RATE_TABLE_ADDRESSES, TRANSFERS_AT_ONCE
 from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
@@ -113,7 +113,7 @@ def serve_in_process(
     wiki = Wiki(
         config.store_host,
         config.store_port,
-        pool=2 * (config.threads + 1),
+        pool=2 * (config.threads + 1) + TRANSFERS_AT_ONCE,
         indexes=config.indexes,
         tls=config.store_tls,
         counters=counters,
@@ -121,7 +121,9 @@ def serve_in_process(
     )
     listening.listen(BACKLOG)
     buckets = None if shared is None else shared.buckets
-    worker = make_worker(make_application(wiki, config, buckets=buckets, counters=counters), listening, config)
+    worker = make_worker(
+        make_application(wiki, config, buckets=buckets, counters=counters), listening, config, counters
+    )
     if shared is not None and shared.metrics is not None:
         from wikka_port.metrics import MetricsPort  # only where Prometheus asks
 
@@ -320,7 +322,8 @@ class _Parent:
         place = self._workers.pop(process, None)
         is_expected = process in self._leaving
         self._leaving.discard(process)
-        self._slabs.pop(process, None)
+        if (slab := self._slabs.pop(process, None)) is not None:
+            self._shared.counters.counters(slab).transfers_broken()
         self._counters.note_workers(len(self._workers.keys() - self._leaving))
         if place is None or self._stops or is_expected:
             return

@@ -39,6 +39,7 @@ SITE_HANDLERS: Final = frozenset({
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"
+UPLOAD_PATH: Final = "/-/upload"  # of an upload in parts
 _PLAIN_IN_FILES: Final = "!$'()*,@"
 _FILES: Final = "/files"  # between a page's name and that of its file
 
@@ -67,6 +68,13 @@ def route(path: str, root_page: str) -> Route:
     if slash and last in PAGE_HANDLERS:
         return Route("page", from_url(name), last)
     return Route("page", from_url(place), "show")
+
+
+def takes_upload(method: str, path: str) -> bool:
+    """Return whether such a request is an upload, whose body has no bound but the site's bound of a file."""
+    if path.startswith(SITE_PREFIX):
+        return method == "PATCH" and path == UPLOAD_PATH
+    return method == "POST" and path.rstrip("/").endswith(_FILES)
 
 
 def page_path(name: str, handler: str = "show", **query: str | int) -> str:

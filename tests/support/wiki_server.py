@@ -11,6 +11,7 @@ from typing import Any
 from tests.support.memory_wiki import MemoryWiki
 from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
+from wikka_port.counters import Counters
 from wikka_port.serve import listen
 from wikka_port.wsgi_worker import BACKLOG, make_worker
 
@@ -28,7 +29,8 @@ def running_wiki(wiki: MemoryWiki | None = None, **given: Any) -> Iterator[WikiS
     config = replace(WikiConfig(secret=b"s" * 32, edits_per_minute=0), **given)
     listening = listen("127.0.0.1", 0, 1)[0]
     listening.listen(BACKLOG)
-    worker = make_worker(make_application(wiki, config), listening, config)
+    counters = Counters.of_process()
+    worker = make_worker(make_application(wiki, config, counters=counters), listening, config, counters)
     thread = threading.Thread(target=worker.run, daemon=True)
     thread.start()
     try:

@@ -28,8 +28,7 @@ KEPT: Final[dict[str, str]] = {
     "looked": "``Change.looked`` of functions: the rows that came with a change",
     "Looked": "the class of those rows, which functions import from ``columnar.triggers.api``",
     "is_held": "of a lease, in every lease's manual; programs read ``Lease.is_held``",
-    "slow_lane": "a queue beside the other one, as in the roads of every web server's manual",
-    "run_in_slow_lane": "as ``slow_lane``",
+    "run_in_slow_lane": "a queue beside the other one, as in the roads of every web server's manual",
 }
 
 

@@ -13,8 +13,8 @@ from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.refusals import missing_page, no_revision
+from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.site import Site, conditional, number, unindexed
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import _, _n
 from wikka_port.urls import page_url
 

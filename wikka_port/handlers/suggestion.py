@@ -33,10 +33,10 @@ from wikka_port.page_rows import is_revision
 from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import missing_page
 from wikka_port.rendering import preview_html
+from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
-from wikka_port.slow_lane import run_in_slow_lane
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wikka_port.names import InvalidName, normalise
-from wikka_port.urls import PAGE_HANDLERS, RESERVED, Route, file_path, page_path, route, site_path
+from wikka_port.urls import PAGE_HANDLERS, RESERVED, Route, file_path, page_path, route, site_path, takes_upload
 
 NAMES = [
     "HomePage", "A/B", "edit", "Foo/edit", "Foo/show", "Ünï cödé", "100%", "a?b#c", ".", "..", "-", "-/recentchanges",
@@ -83,3 +83,13 @@ def test_a_file_has_a_path_below_its_page() -> None:
     assert file_path("HomePage", "Plan.pdf") == "/HomePage/files/Plan.pdf"
     assert file_path("A/B", "Ein Bild?&#%.png", v=3, w="") == "/A~2FB/files/Ein%20Bild%3F%26%23%25.png?v=3"
     assert file_path("health", "Ä.png") == "/~68ealth/files/%C3%84.png"
+
+
+def test_uploads_are_known_by_method_and_path() -> None:
+    for taken in (("POST", "/Page/files"), ("POST", "/A/B/files"), ("POST", "/Page/files/"), ("PATCH", "/-/upload")):
+        assert takes_upload(*taken), taken
+    for other in (
+        *(("GET", "/Page/files"), ("POST", "/Page/edit"), ("POST", "/Page/files/a.png"), ("POST", "/-/files")),
+        *(("POST", "/-/upload"), ("PATCH", "/Page/files"), ("PATCH", "/-/upload/x"), ("POST", "/Page")),
+    ):
+        assert not takes_upload(*other), other

@@ -143,6 +143,18 @@ def test_processes_add_up_and_a_later_one_counts_on() -> None:
     assert shown[RESTARTS.name + "_total",] == 1
 
 
+def test_transfers_of_a_process_that_has_ended_are_no_more() -> None:
+    table = CounterTable.opened(1)
+    for slab in (1, 2):
+        table.counters(slab).transfers_changed("in", 2)
+        table.counters(slab).transfers_changed("waiting", 1)
+        table.counters(slab).transfer_moved("in", 70_000)
+    table.counters(1).transfers_broken()
+    shown = samples(table.sums())
+    assert (shown["wikka_transfers", "in"], shown["wikka_transfers", "waiting"]) == (2, 1)
+    assert shown["wikka_transfer_bytes_total", "in"] == 140_000
+
+
 def test_the_port_answers_prometheus_and_no_foreign_page() -> None:
     found = Counters.of_process()
     (bound,) = listen("127.0.0.1", 0, 1)

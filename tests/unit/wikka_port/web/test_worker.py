@@ -3,55 +3,24 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.support.served_application import REQUEST, answer, ask, connect, read_all, serving
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
+from wikka_port.request_queues import TooManyExpensiveRequests, run_in_slow_lane
 from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken, Shared, _Parent, listen
-from wikka_port.slow_lane import TooManyExpensiveRequests, run_in_slow_lane
-from wikka_port.wsgi_worker import BACKLOG, Worker, make_worker
-
-REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-@contextmanager
-def serving(application: Any, threads: int = 2) -> Iterator[tuple[Worker, int, threading.Thread]]:
-    listening = listen("127.0.0.1", 0, 1)[0]
-    listening.listen(BACKLOG)
-    worker = make_worker(application, listening, WikiConfig(threads=threads))
-    thread = threading.Thread(target=worker.run, daemon=True)
-    thread.start()
-    try:
-        yield worker, listening.getsockname()[1], thread
-    finally:
-        worker.stop()
-        thread.join(15)
-        assert not thread.is_alive()
 
 
 def hello(environ: Any, start_response: Any) -> list[bytes]:
     start_response("200 OK", [("Content-Length", "5")])
     return [b"hello"]
-
-
-def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=10)
-
-
-def read_all(connection: socket.socket) -> bytes:
-    parts = []
-    while part := connection.recv(65_536):
-        parts.append(part)
-    return b"".join(parts)
 
 
 def test_half_sent_requests_do_not_keep_others_waiting() -> None:
@@ -138,25 +107,6 @@ class Dear:
         return [body]
 
 
-def ask(connection: socket.socket, path: str, body: str = "") -> None:
-    method = "POST" if body else "GET"
-    connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
-
-
-def answer(connection: socket.socket) -> bytes:
-    """The whole of one answer."""
-    data = b""
-    while b"\r\n\r\n" not in data or len(data) < data.index(b"\r\n\r\n") + 4 + length_of(data):
-        part = connection.recv(65_536)
-        assert part, data
-        data += part
-    return data
-
-
-def length_of(data: bytes) -> int:
-    return int(data.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-
-
 def test_quick_requests_are_never_behind_dear_ones() -> None:
     application = Dear()
     with serving(application, threads=2) as (_, port, _):
@@ -188,7 +138,7 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
             ask(connection, "/dear/gone")
         last = connect(port)
         ask(last, "/dear/last")
-        while worker.server.task_dispatcher.slow_waiting < 6:
+        while worker.server.task_dispatcher.queues["slow"].waiting < 6:
             threading.Event().wait(0.01)
         for connection in gone:
             connection.close()
@@ -202,7 +152,7 @@ def test_dear_requests_of_clients_that_have_gone_are_not_begun() -> None:
 
 
 def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wikka_port.slow_lane.SLOW_WAITING_MAX", 2)
+    monkeypatch.setattr("wikka_port.request_queues.SLOW_WAITING_MAX", 2)
     application = Dear()
 
     def answering(environ: Any, start_response: Any) -> Any:
@@ -216,7 +166,7 @@ def test_what_waits_in_the_dear_lane_has_a_bound(monkeypatch: pytest.MonkeyPatch
         for number in range(3):
             waiting.append(connect(port))
             ask(waiting[-1], f"/dear/{number}")
-            while len(application.began) + worker.server.task_dispatcher.slow_waiting <= number:
+            while len(application.began) + worker.server.task_dispatcher.queues["slow"].waiting <= number:
                 threading.Event().wait(0.01)
         with connect(port) as refused:
             ask(refused, "/dear/too-many")
