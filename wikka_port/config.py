@@ -30,13 +30,14 @@ class FileConfig:
     bytes_max: int = 100_000_000  # of one file; 1 GB is tested.  A low one keeps films out
     types: frozenset[str] = DEFAULT_ENDINGS  # endings that are taken, or {ALL}; HTML with script is among the others
     per_page: int = 500  # a page's row has 130 bytes and the name of each, read at each view
-    foreign_pictures: Literal["none", "listed", "all"] = "all"  # of other sites; "all" tells them who reads
+    # Pictures of other sites; "all" tells them who reads.  None: "none", or "all" for a folder older than files
+    foreign_pictures: Literal["none", "listed", "all"] | None = None
     picture_hosts: tuple[str, ...] = ()  # whose pictures are shown where ``foreign_pictures`` is "listed"
     shared_page: str = "Files"  # the page whose files all pages can name; "": none
 
     @property
     def pictures(self) -> PictureSources:
-        return PictureSources(self.foreign_pictures, self.picture_hosts)
+        return PictureSources(self.foreign_pictures or "none", self.picture_hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class WikiConfig:
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
     markup: Literal["wikka", "markdown"] = "wikka"  # the format of new pages; each page keeps its own
+    camel_case: Literal["wikka", "all", "none"] = "wikka"  # formats in which such words are links, on new pages
     language: str = "en"  # of the wiki's own texts; each user may choose a different one of those installed
     languages: Path | None = None  # a folder with files of further languages
     edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
@@ -77,7 +79,6 @@ class WikiConfig:
     max_note_chars: int = 200
     files: FileConfig = FileConfig()
     list_rows: int = 200  # of one page of an index
-    document_cache_chars: int = 32_000_000  # of parsed pages, per process; at least as many bytes
     count_age_s: float = 10.0  # how old the number of pages may be: counting reads every name
     settle_s: float = 2.0  # how long an editor waits at most until the indexes know of the edit
     token_max_age_s: int = 24 * 3600  # how long an edit form may stay open before it must be sent again

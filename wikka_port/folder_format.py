@@ -1,6 +1,7 @@
 """The format number of a wiki's own tables, stored in the folder, so that an older program misreads no newer folder.
 
     table ``site``, row "format", cell ``secret:number``: decimal; absent: 0
+                                  cell ``secret:first``: the format with which the folder was made; absent: below 4
 
 The number lies in the family ``secret`` only because every folder has that family; it is no secret.  ``wikka prepare``
 writes the number and never lowers it.  Every program that opens a wiki compares it (``checked``) and refuses a number
@@ -31,6 +32,8 @@ FORMAT: Final = 4
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"
+FIRST: Final = b"secret:first"
+FILES_KNOWN: Final = 4  # the first with files; pages of older folders show pictures from anywhere
 
 
 class NewerFolder(Exception):
@@ -45,6 +48,7 @@ class NewerFolder(Exception):
 class Folder:
     number: int
     missing: tuple[str, ...]  # tables of this program that the folder lacks
+    first: int = 0  # the format with which it was made; 0: older than FILES_KNOWN
 
     def advice(self) -> str:
         """Return a sentence for the administrator, or "" if there is nothing to do."""
@@ -60,13 +64,14 @@ class Folder:
 def read_folder(connection: Connection, tables: tuple[TableSpec, ...]) -> Folder:
     """Read the folder's number and missing tables, in two calls.  Raises NewerFolder."""
     there = set(connection.tables())
-    stored = connection.table(SITE).row(ROW, columns=[NUMBER]).get(NUMBER, b"") if SITE in there else b""
-    number = int(stored) if stored.isdigit() else 0
+    cells = connection.table(SITE).row(ROW, columns=[NUMBER, FIRST]) if SITE in there else {}
+    number, first = (int(cells[column]) if cells.get(column, b"").isdigit() else 0 for column in (NUMBER, FIRST))
     if number > FORMAT:
         raise NewerFolder(number)
-    return Folder(number, tuple(table.name.decode() for table in tables if table.name not in there))
+    return Folder(number, tuple(table.name.decode() for table in tables if table.name not in there), first)
 
 
-def note(connection: Connection) -> None:
+def note(connection: Connection, *, is_new: bool) -> None:
     """Write this program's number.  Call ``read_folder`` before: it refuses a higher number, so none is lowered."""
-    connection.table(SITE).put(ROW, {NUMBER: b"%d" % FORMAT})
+    number = b"%d" % FORMAT
+    connection.table(SITE).put(ROW, {NUMBER: number, FIRST: number} if is_new else {NUMBER: number})

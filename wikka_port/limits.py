@@ -39,6 +39,8 @@ QUICK_STEPS: Final = 8_000  # a page that costs more is expensive: the slow lane
 QUICK_CHARS: Final = 20_000  # a text up to this is never expensive to parse or to compare
 SLOW_WAITING_MAX: Final = 100  # expensive requests that wait in one process; the next ones get 503
 
+DOCUMENT_CACHE_CHARS: Final = 32_000_000  # of parsed pages, in each process; at least as many bytes
+
 # --- transfers: uploads that are read as they arrive, and large answers (``request_queues``) --------
 
 TRANSFERS_AT_ONCE: Final = 8  # in one process, each in a thread of its own

@@ -52,7 +52,7 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
         _register(connection)
     if folder.number < folder_format.INCLUDES_LISTED and schema.PAGES.decode() not in folder.missing:
         list_includes(connection)
-    folder_format.note(connection)
+    folder_format.note(connection, is_new=schema.PAGES.decode() in folder.missing)
     return _older_that_stay(connection) if with_triggers else []
 
 

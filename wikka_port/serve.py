@@ -35,7 +35,7 @@ from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters, CounterTable
 from wikka_port.edit_buckets import EditBuckets
-from wikka_port.folder_format import read_folder
+from wikka_port.folder_format import FILES_KNOWN, NewerFolder, read_folder
 from wikka_port.limits import RATE_TABLE_ADDRESSES, TRANSFERS_AT_ONCE
 from wikka_port.moving.runner import start_resuming
 from wikka_port.pages import StoreUnavailable, Wiki
@@ -109,6 +109,7 @@ def serve_in_process(
 
     Without ``shared`` and ``slab``, the one of its counters, the process has limits and counters of its own.
     """
+    config = _with_picture_sources(config)
     counters = Counters.of_process() if shared is None or slab is None else shared.counters.counters(slab)
     wiki = Wiki(
         config.store_host,
@@ -172,6 +173,21 @@ def _check_folder(config: WikiConfig) -> None:
     else:
         if advice:
             log.warning("%s", advice)
+
+
+def _with_picture_sources(config: WikiConfig) -> WikiConfig:
+    """Return ``config`` with the default of ``foreign_pictures`` for this folder, which shows what it showed before.
+
+    While the store is unavailable no picture of other sites is shown, until the next start.
+    """
+    if config.files.foreign_pictures is not None:
+        return config
+    try:
+        folder = _run_once(config, lambda connection: read_folder(connection, TABLES))
+    except (StoreUnavailable, NewerFolder):
+        return config
+    is_new = folder.first >= FILES_KNOWN
+    return replace(config, files=replace(config.files, foreign_pictures="none" if is_new else "all"))
 
 
 def _note_address(config: WikiConfig) -> None:

@@ -23,6 +23,7 @@ from wikka_port.edit_buckets import EditBuckets
 from wikka_port.feeds import Entry, atom, rss
 from wikka_port.files.picture_sources import PictureSources
 from wikka_port.limits import RATE_TABLE_ADDRESSES
+from wikka_port.page_rows import Page
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
@@ -88,6 +89,15 @@ class Site:
     def pictures(self) -> PictureSources:
         return self.config.files.pictures
 
+    def autolinks(self, page: Page | None, markup: str) -> bool:
+        """Return whether CamelCase words are links in a text of that format, once it is saved.
+
+        A page keeps what it has, unless the site has switched these links off.
+        """
+        if page is not None and self.config.camel_case != "none":
+            return page.autolink
+        return self.config.camel_case == "all" or self.config.camel_case == markup
+
     def language_of(self, visitor: Visitor) -> Catalogue:
         return self.languages.catalogue(visitor.settings.language or self.config.language)
 
@@ -133,7 +143,7 @@ def make_site(
         templates=Templates(config, assets),
         languages=languages,
         assets=assets,
-        documents=DocumentCache(config.document_cache_chars, counters),
+        documents=DocumentCache(limits.DOCUMENT_CACHE_CHARS, counters),
         tokens=FormTokens(config.secret, clock, config.token_max_age_s),
         pace=make_editing_limits(config, buckets, clock),
         counters=counters,

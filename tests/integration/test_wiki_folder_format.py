@@ -14,9 +14,11 @@ from tests.support.older_wiki import unpacked
 from tests.support.store_thread import StoreThread
 from wikka_port.accounts.tables import SITE
 from wikka_port.cli import main
-from wikka_port.folder_format import FORMAT, NUMBER, ROW, Folder, NewerFolder
+from wikka_port.config import FileConfig, WikiConfig
+from wikka_port.folder_format import FIRST, FORMAT, NUMBER, ROW, Folder, NewerFolder
 from wikka_port.moving.runner import resume
 from wikka_port.pages import Wiki
+from wikka_port.serve import _with_picture_sources
 
 REFUSED = f"This wiki's folder is of format {FORMAT + 1}; this program knows up to {FORMAT}: update it"
 
@@ -36,10 +38,21 @@ def newer(wiki: Wiki) -> str:
     return wiki.store.address
 
 
+def pictures(wiki: Wiki, **given: FileConfig) -> str | None:
+    """Return whose pictures are shown, as a worker decides it at its start."""
+    config = WikiConfig(store_host=wiki.store.host, store_port=wiki.store.port, **given)
+    return _with_picture_sources(config).files.foreign_pictures
+
+
 def test_prepare_writes_the_number_of_the_program(wiki: Wiki) -> None:
-    assert wiki.rows.row(SITE, ROW) == {NUMBER: b"%d" % FORMAT}
-    assert wiki.folder() == Folder(FORMAT, ())
+    number = b"%d" % FORMAT
+    assert wiki.rows.row(SITE, ROW) == {NUMBER: number, FIRST: number}
+    assert wiki.prepare() == []
+    assert wiki.folder() == Folder(FORMAT, (), FORMAT)
     assert wiki.folder().advice() == ""
+    assert pictures(wiki) == "none"
+    chosen = FileConfig(foreign_pictures="all")
+    assert pictures(wiki, files=chosen) == "all"
 
 
 def test_a_newer_folder_is_refused_and_keeps_its_number(wiki: Wiki) -> None:
@@ -47,7 +60,7 @@ def test_a_newer_folder_is_refused_and_keeps_its_number(wiki: Wiki) -> None:
     for call in (wiki.folder, wiki.prepare, lambda: resume(wiki)):
         with pytest.raises(NewerFolder, match=REFUSED):
             call()
-    assert wiki.rows.row(SITE, ROW) == {NUMBER: b"%d" % (FORMAT + 1)}
+    assert wiki.rows.row(SITE, ROW)[NUMBER] == b"%d" % (FORMAT + 1)
 
 
 def test_every_command_refuses_a_newer_folder_with_one_line(wiki: Wiki) -> None:
@@ -83,4 +96,5 @@ def test_an_older_folder_is_told_of_and_brought_to_the_number(tmp_path: Path) ->
         assert found.advice().endswith("run wikka prepare")
         assert wiki.prepare() == []
         assert wiki.folder() == Folder(FORMAT, ())
+        assert pictures(wiki) == "all", "its pages showed pictures from anywhere before"
         wiki.store.close()

@@ -83,10 +83,9 @@ FILE_OPTIONS: Final = (
     ),
     setting(
         "--foreign-pictures",
-        default=_DEFAULTS.files.foreign_pictures,
-        show_default=True,
         type=click.Choice(["none", "listed", "all"]),
-        help="Pictures of other sites in pages; each tells its site who reads. Others are links.",
+        help="Pictures of other sites in pages, which tell these sites who reads; others are links  "
+        "[default: none; all for a folder from before files]",
     ),
     setting(
         "--picture-host",
@@ -204,6 +203,11 @@ _OPTIONS: Final = (
     _setting("site_name"),
     _setting("root_page", help="The page at /."),
     _setting("markup", type=click.Choice(list(FORMATS)), help="The format of new pages."),
+    _setting(
+        "camel_case",
+        type=click.Choice(["wikka", "all", "none"]),
+        help="Formats in which CamelCase words are links, on new pages; none: on no page that is saved from now on.",
+    ),
     _setting(
         "language",
         metavar="CODE",

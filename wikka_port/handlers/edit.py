@@ -189,7 +189,7 @@ def _turned(site: Site, request: Request, name: str, draft: FormDraft) -> Respon
         page = site.wiki.page(name)
     except (NotAllowed, StoreUnavailable):
         page = None  # the save will report it
-    form = turned(draft, autolink=page.autolink if page else True)
+    form = turned(draft, autolink=site.autolinks(page, draft.written), after=site.autolinks(page, draft.markup))
     return None if form is None else edit_form(site, request, name, form.draft, turned=form)
 
 
@@ -213,7 +213,7 @@ def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Res
     if other is not None:
         return other
     markup = draft.markup or (page.markup if page else site.config.markup)
-    autolink = page.autolink if page else True
+    autolink = site.autolinks(page, markup)
     preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     changed = other_person(site, draft)
     values: dict[str, Any] = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
@@ -258,7 +258,7 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
     except StoreUnavailable:
         page = None
     markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
-    autolink = page.autolink if page else True
+    autolink = site.autolinks(page, markup)
     html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     return unindexed(html, "text/html", cache="no-store")
 
@@ -295,15 +295,18 @@ class Turned:
         return _(FORMATS[self.draft.markup])
 
 
-def turned(draft: FormDraft, *, autolink: bool) -> Turned | None:
-    """Convert the text to the chosen format; return None if it has that format, as the text of a new page has."""
+def turned(draft: FormDraft, *, autolink: bool, after: bool) -> Turned | None:
+    """Convert the text to the chosen format; return None if it has that format, as the text of a new page has.
+
+    ``autolink`` tells whether CamelCase words are links in the text, ``after`` whether they will be.
+    """
     if not draft.markup or not draft.written or draft.written == draft.markup:
         return None
     if draft.section:
         return Turned(replace(draft, markup=draft.written), [], (), _(OF_THE_PAGE))
     if (draft.written, draft.markup) != (WIKKA, MARKDOWN):
         return Turned(replace(draft, written=draft.markup), [], (), _(BY_HAND))
-    text, lost = to_markdown(draft.body, autolink=autolink)
+    text, lost = to_markdown(draft.body, autolink=autolink, after=after)
     return Turned(replace(draft, body=text, written=MARKDOWN), rows(draft.body, text), lost, "")
 
 

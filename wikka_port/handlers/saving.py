@@ -133,7 +133,7 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
     if refused:
         raise Refused(refused, 400)
     if not was_stored:
-        _check_bounds(page, draft.body, markup)
+        _check_bounds(page, draft.body, markup, autolink=site.autolinks(page, markup))
     return site.wiki.save(
         name,
         draft.body,
@@ -143,19 +143,19 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
         base_token=draft.base_token,
         signed=signed,
         markup=markup,
+        autolink=site.autolinks(page, markup),
         language=draft.new_language or (None if page else known(site.config.language)),
         minor=draft.minor and page is not None and site.visitor.name is not None,
         stored=stored,
     )
 
 
-def _check_bounds(page: Page | None, body: str, markup: str) -> None:
+def _check_bounds(page: Page | None, body: str, markup: str, *, autolink: bool) -> None:
     """Raise Refused if the text is over a bound, unless the page is over a bound already and does not get longer."""
-    autolink = page.autolink if page else True
     problem = over_bounds(body, autolink=autolink, markup=markup)
     if problem is None:
         return
-    stored = None if page is None else over_bounds(page.body, autolink=autolink, markup=page.markup)
+    stored = None if page is None else over_bounds(page.body, autolink=page.autolink, markup=page.markup)
     if page is None or len(body) > len(page.body) or stored is None:
         raise Refused(f"{problem} {_(REMEDY)}", 413)
 

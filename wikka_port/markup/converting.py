@@ -59,14 +59,15 @@ class Converted(NamedTuple):
     lost: tuple[str, ...]  # what Markdown cannot express, each once
 
 
-def to_markdown(text: str, *, autolink: bool = True) -> Converted:
+def to_markdown(text: str, *, autolink: bool = True, after: bool | None = None) -> Converted:
     """Convert a text; never raises.  O(len(text))."""
     read = lexer.tokens(text, autolink=autolink)
-    writer = _Writer(autolink)
+    after = autolink if after is None else after
+    writer = _Writer(after)
     out = writer.write(read)
-    _compare(read, markdown.tokens(out, autolink=autolink), writer.lost)
+    _compare(read, markdown.tokens(out, autolink=after), writer.lost)
     if [h.text for h in parse(text, autolink=autolink).headings] != [
-        h.text for h in parse(out, autolink=autolink, markup=MARKDOWN).headings
+        h.text for h in parse(out, autolink=after, markup=MARKDOWN).headings
     ]:
         writer.lost.setdefault(_("headings: some differ, please look them over"))
     return Converted(out, tuple(writer.lost))

@@ -114,7 +114,8 @@ def image_piece(image: Image) -> Piece:
     url, picture = escape(image.url), safe_picture(image.url) or ""
     name = escape(image.alt or image.url.rsplit("/", 1)[-1])
     anchor = f'<a href="{escape(image.link) or url}" class="external" rel="nofollow noopener">'
-    shown = f'{anchor}<img src="{escape(picture)}" alt="{name}" loading="lazy" referrerpolicy="no-referrer"></a>'
+    side = f' width="{image.width}"' if image.width else ""
+    shown = f'{anchor}<img src="{escape(picture)}" alt="{name}"{side} loading="lazy" referrerpolicy="no-referrer"></a>'
     host = host_of(picture)
     return ForeignSlot(host, shown, f"{anchor}{foreign_words(image.url, image.alt)}</a>") if host else shown
 

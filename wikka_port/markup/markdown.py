@@ -5,7 +5,7 @@ the same as in Wikka markup: ``[[Page]]``, ``{{action}}``, CamelCase words, bare
 The address of a link without a scheme is the name of a page: ``[words](Page_name#heading)``.
 
 Invariants:
-    I1. Each Open is followed by its Close, and they nest.  Raw HTML is text.
+    I1. Each Open is followed by its Close, and they nest.  Raw HTML is text, except that of ``markdown_extensions``.
     I2. A text over a bound of ``limits`` is read up to the bound: the last token is then a Rest with the unread text,
         from the beginning of a line on.  The cut depends only on the text.  The marks of the text are counted before
         it is parsed, so this bound applies to parsing, too; links, cells and the steps of running text, in which
@@ -27,12 +27,13 @@ from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARK
 from wikka_port.markup import interwiki
 from wikka_port.markup.lexer import CAMEL_CASE, fit
 from wikka_port.markup.markdown_rules import parser
-from wikka_port.markup.targets import is_url, may_be_file, page_link, place_id, safe_url, trimmed, width_in
+from wikka_port.markup.targets import heading_id, is_url, may_be_file, page_link, picture_at, safe_url, trimmed
 from wikka_port.markup.tokens import (
     BREAK,
     HEADING_END,
     NEWLINE,
     RULE,
+    Attributes,
     Bound,
     Close,
     CodeBlock,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token as Parsed
 
 # The mark of an item, a heading or a quotation costs the parser as much as its line.
-_MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])")
+_MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]|==|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])")
 _ADDRESS: Final = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9]{0,19}+):([^\s<>\"|\[\]{}`\\^]++)")
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
 _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
@@ -69,7 +70,17 @@ _SIMPLE: Final[Mapping[str, Kind]] = {
     "em": "em",
     "strong": "strong",
     "s": "s",
+    "summary": "summary",
+    "kbd": "kbd",
+    "sub": "sub",
+    "sup": "sup",
+    "ins": "ins",
+    "del": "del",
+    "mark": "mark",
+    "small": "small",
+    "u": "u",
 }
+_ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 _CELLS: Final[Mapping[str, Kind]] = {"th": "heading cell", "td": "cell"}
 
 
@@ -91,6 +102,7 @@ class _Reader:
         "_addresses",
         "_autolink",
         "_cells",
+        "_folds",
         "_line",
         "_linked",
         "_notes",
@@ -115,6 +127,7 @@ class _Reader:
         self._times: dict[str, int] = {}  # label -> references so far
         self._notes: dict[str, list[Token]] = {}
         self._task = False  # whether an item has just begun
+        self._folds = 0  # that are open
 
     def run(self) -> list[Token]:
         end = _end_of_marks(self._text)
@@ -125,6 +138,7 @@ class _Reader:
             except _Full as full:
                 over, end = full.over, self._start_of_line(_first_line(block))
                 break
+        self._out += [Close("details")] * self._folds
         self._put_notes()
         if over is not None:
             self._out.append(Rest(self._text[end:], over))
@@ -135,6 +149,7 @@ class _Reader:
         out, saved = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
         self._out = []
         try:
+            _mark_alerts(block)
             for token in block:
                 self._read(token)
         except _Full:
@@ -162,7 +177,8 @@ class _Reader:
         if end not in ("open", "close"):
             _LEAVES[token.type](self, token)
         elif kind in _SIMPLE:
-            self._out.append(Open(_SIMPLE[kind]) if end == "open" else Close(_SIMPLE[kind]))
+            alert = token.meta.get("alert", "") if kind == "blockquote" else ""
+            self._out.append(Open(_SIMPLE[kind], alert) if end == "open" else Close(_SIMPLE[kind]))
             self._task = token.type == "list_item_open"
         elif kind in _CELLS:
             self._cell(token, _CELLS[kind])
@@ -202,8 +218,14 @@ class _Reader:
         words = token.info.split(None, 1)
         self._out.append(CodeBlock(token.content, words[0].lower() if words else ""))
 
-    def _rule(self, _: Parsed) -> None:
-        self._out.append(RULE)
+    def _fold(self, token: Parsed) -> None:
+        self._folds += 1
+        self._out.append(Open("details", "open" if token.meta["open"] else ""))
+
+    def _fold_end(self, _: Parsed) -> None:
+        if self._folds:
+            self._folds -= 1
+            self._out.append(Close("details"))
 
     # -- in a line
 
@@ -275,12 +297,6 @@ class _Reader:
         else:
             self._out.append(given)
 
-    def _code_inline(self, token: Parsed) -> None:
-        self._out += [Open("code"), token.content, Close("code")]
-
-    def _newline(self, token: Parsed) -> None:
-        self._out.append(BREAK if token.type == "hardbreak" else NEWLINE)
-
     def _address(self, address: object) -> None:
         self._addresses -= len(str(address or ""))
         if self._addresses < 0:
@@ -318,16 +334,35 @@ class _Reader:
             self._out += inside  # an address that may not be followed: only the words stay
 
 
+def _rule(reader: _Reader, _: Parsed) -> None:
+    reader._out.append(RULE)
+
+
+def _code_inline(reader: _Reader, token: Parsed) -> None:
+    reader._out.extend((Open("code"), token.content, Close("code")))
+
+
+def _newline(reader: _Reader, token: Parsed) -> None:
+    reader._out.append(BREAK if token.type == "hardbreak" else NEWLINE)
+
+
+def _attributes(reader: _Reader, token: Parsed) -> None:
+    reader._out.append(Attributes(token.meta["pairs"]))
+
+
 _LEAVES: Final[Mapping[str, Callable[[_Reader, Parsed], None]]] = {
     "inline": _Reader._inline,
     "fence": _Reader._code,
     "code_block": _Reader._code,
-    "hr": _Reader._rule,
+    "hr": _rule,
+    "attributes": _attributes,
+    "fold": _Reader._fold,
+    "fold_end": _Reader._fold_end,
     "text": _Reader._words,
     "text_special": _Reader._escaped,
-    "code_inline": _Reader._code_inline,
-    "softbreak": _Reader._newline,
-    "hardbreak": _Reader._newline,
+    "code_inline": _code_inline,
+    "softbreak": _newline,
+    "hardbreak": _newline,
     "image": _Reader._image,
     "wiki": _Reader._wiki,
     "note_mark": _Reader._note_mark,
@@ -345,6 +380,19 @@ def _end_of_marks(text: str) -> int:
         if number > MARKDOWN_MARKS_MAX:
             return text.rfind("\n", 0, found.start()) + 1 or found.start()
     return len(text)
+
+
+def _mark_alerts(block: Sequence[Parsed]) -> None:
+    """Give quotations that begin with ``[!NOTE]`` their kind, and take the mark out of their words."""
+    for at, token in enumerate(block[:-2]):
+        if token.type != "blockquote_open" or block[at + 1].type != "paragraph_open":
+            continue
+        words = block[at + 2].children or []
+        first = words[0] if words else None
+        found = _ALERT.fullmatch(first.content) if first is not None and first.type == "text" else None
+        if found and (len(words) == 1 or words[1].type in ("softbreak", "hardbreak")):
+            token.meta["alert"] = found[1].lower()
+            del words[:2]
 
 
 def _first_line(block: Sequence[Parsed]) -> int:
@@ -395,7 +443,7 @@ def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | No
         url = safe_url(address)
         return Outside(url, label, "mail", inside) if url else None
     if address.startswith("#"):
-        return Outside("#" + _place(address[1:]), label, "local", inside) if len(address) > 1 else None
+        return Outside("#" + heading_id(unquote(address[1:])), label, "local", inside) if len(address) > 1 else None
     prefixed = _PREFIXED.fullmatch(address)
     if prefixed:
         url = interwiki.address(prefixed[1], unquote(prefixed[2]))
@@ -417,28 +465,15 @@ def _page(address: str, label: str, inside: Inside) -> PageLink | None:
     except InvalidName:
         return None
     link = page_link(name, label)
-    return link and PageLink(link.name, link.label, False, _place(place) if place else "", inside, shows=False)
-
-
-def _place(typed: str) -> str:
-    words = unquote(typed)
-    return words if words.startswith("s-") else place_id(words)
+    return link and PageLink(
+        link.name, link.label, False, heading_id(unquote(place)) if place else "", inside, shows=False
+    )
 
 
 def _picture(token: Parsed) -> Image | str:
-    """Return a picture, or only its description if its address may not be loaded.
-
-    ``![alt|300](picture.png)`` has a width, as Obsidian writes it.
-    """
-    address = str(token.attrGet("src") or "").strip()
+    """Return a picture, or only its description if its address may not be loaded."""
     alt = " ".join("".join(part for part in _inside(token.children or []) if isinstance(part, str)).split())
-    name = unquote(address).removeprefix("./").strip()
-    if may_be_file(name):
-        alt, width = width_in(alt)
-        return Image("", alt, file=name, width=width)
-    local = address.startswith("/") and not address.startswith("//")
-    url = safe_url(address) if is_url(address) or local else None
-    return Image(url, alt) if url else alt
+    return picture_at(str(token.attrGet("src") or ""), alt) or alt
 
 
 def _inside(children: Sequence[Parsed]) -> Inside:

@@ -7,15 +7,17 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar, Final, get_args
 
 from wikka_port.markup.compiler import SHARED, Compiler, Handlers, OpenHeading
 from wikka_port.markup.fragments import Piece, escape
 from wikka_port.markup.tokens import (
     INLINE_KINDS,
+    Attributes,
     Close,
     HeadingStart,
     Image,
+    InlineKind,
     Kind,
     Mark,
     NoteMark,
@@ -23,7 +25,7 @@ from wikka_port.markup.tokens import (
     Task,
     Toggle,
 )
-from wikka_port.texts import _
+from wikka_port.texts import N_, _
 
 _TAGS: Final[dict[Kind, tuple[str, str]]] = {
     "quote": ("<blockquote>\n", "</blockquote>\n"),
@@ -36,10 +38,16 @@ _TAGS: Final[dict[Kind, tuple[str, str]]] = {
     "head": ("<thead>\n", "</thead>\n"),
     "body": ("<tbody>\n", "</tbody>\n"),
     "row": ("<tr>", "</tr>\n"),
+    "details": ("<details>\n", "</details>\n"),
+    "summary": ("<summary>", "</summary>\n"),
     "heading cell": ('<th scope="col">', "</th>"),
     "cell": ("<td>", "</td>"),
 }
-_MARKS: Final[dict[Kind, Toggle]] = {kind: Toggle(kind) for kind in ("em", "strong", "s", "code")}
+_MARKS: Final[dict[Kind, Toggle]] = {kind: Toggle(kind) for kind in get_args(InlineKind)}
+_ALERTS: Final = {
+    "note": N_("Note"), "tip": N_("Tip"), "important": N_("Important"), "warning": N_("Warning"),
+    "caution": N_("Caution"),
+}  # fmt: skip
 _ALIGNED: Final = frozenset({"left", "center", "right"})
 assert _MARKS.keys() == INLINE_KINDS
 
@@ -160,9 +168,15 @@ class MarkdownCompiler(Compiler):
         words = f'<a id="{place}" href="#n-{number}" aria-label="{said}">{number}</a>'
         self._put(f'<sup class="note-ref">{words}</sup>')
 
+    def _attributes(self, attributes: Attributes) -> None:
+        rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(words)}</dd>\n" for key, words in attributes.pairs)
+        head = f'<details class="attributes"><summary>{_("About this page")}</summary><dl>\n'
+        self._put(f"{head}{rows}</dl></details>\n", block=True)
+
     HANDLERS: ClassVar[Handlers] = {
         **SHARED,
         Open: _open,
+        Attributes: _attributes,
         Close: _close,
         Mark: _mark,
         HeadingStart: _begin_heading,
@@ -176,6 +190,11 @@ def _opening(part: Open) -> str:
     tag = _TAGS[part.kind][0]
     if part.kind == "numbers" and part.value.isdigit() and len(part.value) < 10 and part.value != "1":
         return f'<ol start="{int(part.value)}">\n'
+    if part.kind == "details" and part.value:
+        return "<details open>\n"
+    if part.kind == "quote" and part.value in _ALERTS:
+        said = _(_ALERTS[part.value])
+        return f'<blockquote class="alert alert-{part.value}">\n<p class="alert-title">{said}</p>\n'
     if part.kind == "notes":
         return f'{tag[: tag.index(">")]} aria-label="{_("Footnotes")}"{tag[tag.index(">") :]}'
     if part.kind == "note" and part.value.isdigit():

@@ -7,7 +7,8 @@
     [^label]: text              the footnote, with indented lines below it      tokens ``note_open``, ``note_close``
     blocks deeper than DEPTH_MAX are text: the parser would leave them out      token ``code_block``
 
-Raw HTML is off and becomes text, except ``<br>``, which the wiki itself makes a line break.  The wiki's rules search
+Raw HTML is off and becomes text, except ``<br>``, which the wiki itself makes a line break, and what
+``markdown_extensions`` reads.  The wiki's rules search
 for their ends within a fixed distance, so openers without an end cost no more than others.
 
 Knows nothing of the conversion of tokens (``markdown``).
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline.image import image as _image
 
+from wikka_port.markup.markdown_extensions import extend
 from wikka_port.markup.targets import read_action, read_link, read_picture
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _LINK_CHARS: Final = 2_500  # between [[ and ]]
 _ACTION_CHARS: Final = 4_000  # between {{ and }}
 _BREAK: Final = re.compile(r"<br */?>", re.IGNORECASE)
 # The characters with which the construct of a rule begins or ends.  The library also stops at others.
-_MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]")
+_MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]|(?<!=)==(?![=\s])")
 _LABEL: Final = re.compile(r"\[\^([^\s\]\[^]{1,80}+)\]")
 
 
@@ -65,6 +67,7 @@ def parser() -> MarkdownIt:
     made.inline.ruler.before("link", "action", _action)
     made.inline.ruler.at("image", _shallow_image)
     made.inline.ruler.before("link", "line_break", _line_break)
+    extend(made)
     made.block.ruler.before("reference", "note", _note, {"alt": ["paragraph", "reference"]})
     made.block.ruler.before("table", "too_deep", _too_deep)
     return made

@@ -10,7 +10,7 @@ from wikka_port.markup.tokens import ActionCall, CodeBlock, Image, Outside, Page
 from wikka_port.names import is_camel_case
 
 _SPECIAL: Final = re.compile(
-    r"[\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~|\{(?=\{)|(?<=\{)\{|!(?=\Z)|&(?=#?\w+;)"
+    r"[\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~|\{(?=\{)|(?<=\{)\{|!(?=\Z)|=(?==)|&(?=#?\w+;)"
 )
 _LINE_START: Final = re.compile(r"(#{1,6}(?=\s|\Z)|>|[+\-](?=\s|\Z)|[=\-](?=[=\-]*\s*\Z)|~(?=~))")
 _NUMBERED: Final = re.compile(r"([0-9]{1,9})([.)])(?=\s|\Z)")
@@ -48,10 +48,14 @@ def page_link(link: PageLink, *, bare: bool) -> str:
     if bare and link.label == link.name and is_camel_case(link.name):
         return link.name
     target = _IN_TARGET.sub(_references, link.name)
+    if link.file:
+        target = f"file:{target}/{link.file}"
+    elif link.place:
+        target = f"{target}#{link.place}"
     shown = _IN_LABEL.sub(_references, " ".join(link.label.split()))
-    if shown and link.label != link.name:
+    if shown and link.label != (link.file or link.name):
         return f"[[{target}|{shown}]]"
-    return f"[[{target}]]" if target == link.name else f"[[{target}|]]"
+    return f"[[{target}]]" if target == link.name or link.file else f"[[{target}|]]"
 
 
 def outside(link: Outside) -> str:

@@ -1,9 +1,9 @@
 """(pure) The target of a link: a page, an address outside, or nothing; and calls of actions.
 
 A target is read as the first of these that fits: URL, mail address, ``#place`` on this page, ``/path`` on this
-site, ``Prefix:Page`` of another wiki, and else the name of a page.  A numeric reference such as ``&#58;`` is a
-character without its special meaning.  So ``http&#58;//x`` links to a page with the name ``http://x``;
-``writing.forced_link`` writes such links.
+site, ``Prefix:Page`` of another wiki, and else the name of a page, or of a heading or file of one (``split_target``).
+A numeric reference such as ``&#58;`` is a character without its special meaning.  So ``http&#58;//x`` links to a page
+with the name ``http://x``; ``writing.forced_link`` writes such links.
 
 Only the schemes in SCHEMES are safe.  ``javascript:..`` is therefore no URL but an odd page name,
 which is harmless: a page's URL is always a path that the wiki makes from the name.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import html
 import re
 from typing import Final
+from urllib.parse import unquote
 
 from wikka_port.files.file_names import ending_of
 from wikka_port.markup import interwiki
@@ -30,6 +31,7 @@ _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"&#(?:[0-9]{1,7}|[xX][0-9A-Fa-f]{1,6});")
 _NOT_IN_URL: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
 FORBIDDEN: Final = re.compile(r"[/:?#<>\"|*\x00-\x1f]")  # in names of files
+_BEFORE_PLACE: Final = re.compile(r"(?<=[^\s&])#(?=\S)")  # not the sign of a reference
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,3})(?:x[0-9]{1,4})?")
 _NOT_WORD: Final = re.compile(r"\W+")
 _ACTION: Final = re.compile(
@@ -101,23 +103,38 @@ def read_link(body: str) -> PageLink | Outside | None:
             label, target = target[len(first) :].strip(), first  # the old form: [[address words]]
     if not target:
         return None
-    return _outside(target, label) or _file_link(target, label) or page_link(target, label)
+    return _outside(target, label) or _link_of(target, label)
 
 
-def page_and_file(target: str) -> tuple[str, str]:
-    """Return the page that a link's target names, as typed, and its file: ``file:Page/Name.png``; "": the page."""
-    if target[:5].lower() != "file:" or "/" not in target:
-        return target, ""
-    page, _, file = target[5:].rpartition("/")
-    return page, file
+def split_target(target: str) -> tuple[str, str, str]:
+    """Return the page that a link's target names, its file and its heading, as typed; "" where there is none.
+
+    ``file:Page/Name.png`` is a file of a page, ``Page#Heading`` a heading on it.  A blank beside ``#`` makes it part of
+    the name, as in the pages "C# language" and "Issue #7".
+    """
+    if target[:5].lower() == "file:" and "/" in target:
+        page, _, file = target[5:].rpartition("/")
+        return page, file, ""
+    found = _BEFORE_PLACE.search(target)
+    return (target[: found.start()], "", target[found.end() :]) if found else (target, "", "")
 
 
-def _file_link(target: str, label: str) -> PageLink | None:
-    """Return the link to another page's file, or None."""
-    page, file = page_and_file(target)
-    link = page_link(page) if file else None
+def _link_of(target: str, label: str) -> PageLink | None:
+    """Return the link to a page, to a heading on it, or to its file."""
+    page, file, place = split_target(target)
     name = " ".join(decode_references(file).split())
-    return PageLink(link.name, label or name, file=name) if link and name else None
+    if file and not name:
+        return None
+    shown = label or name or (" ".join(decode_references(target).split()) if place else "")
+    link = page_link(page, shown)
+    if link is None or not (name or place):
+        return link
+    return PageLink(link.name, link.label, place=heading_id(decode_references(place)) if place else "", file=name)
+
+
+def heading_id(typed: str) -> str:
+    """Return the id of a heading that a link names by its words or by its id."""
+    return typed if typed.startswith("s-") else place_id(typed)
 
 
 def _outside(target: str, label: str) -> Outside | None:
@@ -146,11 +163,25 @@ def read_picture(body: str) -> PageLink | Image | None:
     """Return the picture of the text inside ``![[..]]``, or None if it can be no file."""
     target, _, label = body.partition("|")
     target = decode_references(target).strip()
-    link = _file_link(target, label)
-    if link is not None:
-        return link
+    if split_target(target)[1]:
+        return _link_of(target, label)
     alt, width = width_in(decode_references(label).strip())
     return Image("", alt, file=target, width=width) if may_be_file(target) else None
+
+
+def picture_at(address: str, alt: str) -> Image | None:
+    """Return the picture at an address of Markdown or HTML, or None if it may not be loaded.
+
+    Words may end with a width, ``words|300``, as Obsidian writes it.
+    """
+    address = address.strip()
+    name = unquote(address).removeprefix("./").strip()
+    if may_be_file(name):
+        alt, width = width_in(alt)
+        return Image("", alt, file=name, width=width)
+    is_local = address.startswith("/") and not address.startswith("//")
+    url = safe_url(address) if is_url(address) or is_local else None
+    return Image(url, alt) if url else None
 
 
 def may_be_file(name: str) -> bool:

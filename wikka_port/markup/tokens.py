@@ -6,8 +6,8 @@ A token carries page text as it was typed; the HTML compilers escape it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, get_args
 
 Bound = Literal["links", "cells", "steps", "addresses"]  # of ``limits``: LINKS_MAX, CELLS_MAX, STEPS_MAX, ADDRESSES_MAX
 
@@ -82,11 +82,11 @@ class Cell:
     css: str = ""  # the text in {..} as typed
 
 
-BlockKind = Literal["p", "quote", "bullets", "numbers", "item", "notes", "note"]
+BlockKind = Literal["p", "quote", "bullets", "numbers", "item", "notes", "note", "details", "summary"]
 TableKind = Literal["table", "head", "body", "row", "heading cell", "cell"]
-InlineKind = Literal["em", "strong", "s", "code"]
+InlineKind = Literal["em", "strong", "s", "code", "kbd", "sub", "sup", "ins", "del", "mark", "small", "u"]
 Kind = BlockKind | TableKind | InlineKind
-INLINE_KINDS: Final = frozenset({"em", "strong", "s", "code"})
+INLINE_KINDS: Final[frozenset[str]] = frozenset(get_args(InlineKind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Open:
     """The beginning of a part in a nesting format (``markdown``); a Close of its kind follows."""
 
     kind: Kind
-    value: str = ""  # numbers: the first one; a cell: "left", "center" or "right"; a note: its number
+    value: str = ""  # numbers: the first one; a cell: its side; a note: its number; a quote: "note" and other alerts
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,9 @@ class Image:
     file: str = ""  # name of a file of this page, in the place of ``url``
     width: int = 0  # in pixels; 0: its own
 
+    def of_width(self, width: int) -> Image:
+        return replace(self, width=width)
+
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
@@ -169,6 +172,13 @@ class Embedded:
     """The text between two pairs of double quotes, which is unchecked HTML."""
 
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """The front matter of a page in Markdown."""
+
+    pairs: tuple[tuple[str, str], ...]  # key and words, as typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,5 +213,6 @@ Token = (
     | Close
     | Task
     | NoteMark
+    | Attributes
     | Rest
 )

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from wikka_port.markup.formats import MARKDOWN, WIKKA
 from wikka_port.markup.links import links
-from wikka_port.markup.targets import INCLUDING, decode_references, page_and_file
+from wikka_port.markup.targets import INCLUDING, decode_references, split_target
 from wikka_port.markup.writing import forced_link, link_to
 from wikka_port.names import InvalidName, from_url, is_camel_case, normalise, url_path
 
@@ -92,9 +92,11 @@ def _with_led_links(text: str, old: str, new: str, mark: str, autolink: bool, ma
 
 def _to(match: re.Match[str], begin: str, name: str, address: str, *, bare: str = "") -> str:
     if match.group(1) is not None:
-        file = page_and_file(match.group(1).strip())[1]
+        _, file, place = split_target(match.group(1).strip())
         if file:
             return f"[[file:{begin.removeprefix('[[')}/{file}{match.group(2) or ''}]]"
+        if place:
+            return f"{begin}#{place}{match.group(2) or ''}]]"
         return f"{begin}{match.group(2) or bare}]]"
     if match.group(3) is not None:
         return f"{match.group(3)}{_attribute(name, match.group(4)[0])}{match.group(5)}"
@@ -112,7 +114,7 @@ def _names(match: re.Match[str], old: str) -> bool:
     try:
         if target is None:
             return from_url(unquote(_FOLDERS.sub("", match.group(7).strip("<>").partition("#")[0]))) == old
-        page = page_and_file(target.strip())[0] if match.group(1) is not None else target.strip()
+        page = split_target(target.strip())[0] if match.group(1) is not None else target.strip()
         return normalise(decode_references(page)) == old
     except InvalidName:
         return False

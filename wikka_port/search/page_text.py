@@ -19,6 +19,7 @@ from wikka_port.markup.tokens import (
     HEADING_END,
     INLINE_KINDS,
     ActionCall,
+    Attributes,
     Close,
     CodeBlock,
     Embedded,
@@ -87,6 +88,8 @@ def _said(token: Token) -> str:
         return f"\n{token.filename}\n{token.body}\n"
     if isinstance(token, Embedded | MindMap):
         return _TAG.sub(" ", _NOTE_RETURN_LINK.sub(" ", token.source))
+    if isinstance(token, Attributes):
+        return "\n".join(("", *(words for _, words in token.pairs), ""))
     if isinstance(token, Rest):
         return token.source
     if isinstance(token, Image):

@@ -1,0 +1,113 @@
+"""What GitHub and Obsidian know beside CommonMark."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.well_nested import check
+from wikka_port.markup.document import parse, render
+from wikka_port.markup.formats import MARKDOWN
+from wikka_port.markup.lexer import tokens as wikka_tokens
+from wikka_port.markup.markdown_extensions import ATTRIBUTES_MAX, attributes_in
+from wikka_port.search.page_text import page_text
+
+
+def html(text: str) -> str:
+    shown = render(parse(text, markup=MARKDOWN, autolink=False), existing=set())
+    assert not check(shown).wrong
+    return shown
+
+
+ALERT = '<blockquote class="alert alert-{}">\n<p class="alert-title">{}</p>\n<p>{}</p>\n</blockquote>\n'
+SHOWN = {
+    "a ==b **c**== d": "<p>a <mark>b <strong>c</strong></mark> d</p>\n",
+    "a == b == c==d ===e===": "<p>a == b == c==d ===e===</p>\n",
+    "`==a==` \\==a==": "<p><code>==a==</code> ==a==</p>\n",
+    "<kbd>Ctrl</kbd>+<KBD>*x*</KBD> H<sub>2</sub>O x<sup>2</sup>":
+        "<p><kbd>Ctrl</kbd>+&lt;KBD&gt;<em>x</em>&lt;/KBD&gt; H<sub>2</sub>O x<sup>2</sup></p>\n",
+    "<kbd>a <b>x</b>": "<p>&lt;kbd&gt;a &lt;b&gt;x&lt;/b&gt;</p>\n",
+    "<sub onclick=x>a</sub>": "<p>&lt;sub onclick=x&gt;a&lt;/sub&gt;</p>\n",
+    "a<!-- b -->c": "<p>ac</p>\n",
+    "a\n<!-- b\n\nc -->\nd": "<p>a</p>\n<p>d</p>\n",
+    "<!-- a": "<p>&lt;!-- a</p>\n",
+    "<!-- a --> b": "<p> b</p>\n",
+    "- a\n  <!-- b -->\n- c": "<ul>\n<li>a</li>\n<li>c</li>\n</ul>\n",
+    "```\n<!-- a -->\n```": '<pre class="code" tabindex="0"><code>&lt;!-- a --&gt;</code></pre>\n',
+    "<details>\n<summary>A **b**</summary>\n\n- c\n\n</details>\nd":
+        "<details>\n<summary>A <strong>b</strong></summary>\n<ul>\n<li>c</li>\n</ul>\n</details>\n<p>d</p>\n",
+    "<details open><summary>A</summary>\nb": "<details open>\n<summary>A</summary>\n<p>b</p>\n</details>\n",
+    "a\n\n</details>\n\nb": "<p>a</p>\n<p>b</p>\n",
+    "<details onclick=x>\n\na": "<p>&lt;details onclick=x&gt;</p>\n<p>a</p>\n",
+    "- <details>": "<ul>\n<li>&lt;details&gt;</li>\n</ul>\n",
+    "> [!NOTE]\n> a\n> b": ALERT.format("note", "Note", "a\nb"),
+    "> [!WARNING]\n>\n> a": ALERT.format("warning", "Warning", "a"),
+    "> [!OTHER]\n> a": "<blockquote>\n<p>[!OTHER]\na</p>\n</blockquote>\n",
+    "> [!NOTE] a": "<blockquote>\n<p>[!NOTE] a</p>\n</blockquote>\n",
+    "---\ntitle: A <b>\ntags: [x, 'y z']\nlist:\n  - p\n  - q\n# note\n---\n\ntext":
+        '<details class="attributes"><summary>About this page</summary><dl>\n<dt>title</dt><dd>A &lt;b&gt;</dd>\n'
+        "<dt>tags</dt><dd>x, y z</dd>\n<dt>list</dt><dd>p, q</dd>\n</dl></details>\n<p>text</p>\n",
+    "---\nfoo\n---\n\ntext": None,
+    "text\n\n---\na: b\n---": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("typed", SHOWN)
+def test_what_is_shown(typed: str) -> None:
+    wanted = SHOWN[typed]
+    found = html(typed)
+    if wanted is None:
+        assert "attributes" not in found
+    elif "KBD" in typed:
+        assert found.replace("<kbd><em>x</em></kbd>", "&lt;KBD&gt;<em>x</em>&lt;/KBD&gt;") == wanted
+    else:
+        assert found == wanted
+
+
+def test_a_picture_in_html() -> None:
+    assert '<img src="https://e.example/a.png" alt="x&quot;y" width="20" ' in html(
+        "<img src='https://e.example/a.png' onerror='alert(1)' width=20 alt='x\"y'>"
+    )
+    (slot,) = [
+        piece for piece in parse('<img src="a.png" width="30">', markup=MARKDOWN).pieces if not isinstance(piece, str)
+    ]
+    assert dict(slot.options) == {"width": "30"}
+    for evil in ("javascript:alert(1)", "data:text/html,x", "//e.example/x.png"):
+        assert "&lt;img" in html(f'<img src="{evil}">')
+
+
+def test_the_words_of_attributes_are_searched_and_those_of_comments_are_not() -> None:
+    text = page_text("---\ntags: elephant\n---\n<!-- tiger -->\n==lion==\n", markup=MARKDOWN).text
+    assert "elephant" in text
+    assert "tiger" not in text
+    assert "lion" in text
+
+
+def test_sections_stay_where_their_headings_stand_below_a_front_matter() -> None:
+    body = "---\ntitle: x\n---\n\n# A\n\n<details>\n\n# B\n\n</details>\n"
+    assert [body[heading.start :][:3] for heading in parse(body, markup=MARKDOWN).headings] == ["# A", "# B"]
+
+
+def test_attributes_have_bounds() -> None:
+    assert len(attributes_in("\n".join(f"k{n}: v" for n in range(100)))) == ATTRIBUTES_MAX
+    assert attributes_in("text: a\n") == (("text", "a"),)
+    assert attributes_in("no attribute\nkey: value") == ()
+    assert attributes_in("a: |\n  one\n  two") == (("a", "one, two"),)
+
+
+@pytest.mark.parametrize(
+    "unit", ["<!-- ", "==a ", "<kbd>", "<details>\n", "<!--\n", "> [!NOTE]\n", "<img src=", "<summary>", "- <!-- \n"]
+)
+def test_openers_without_an_end_cost_no_more_than_others(unit: str) -> None:
+    for text in (unit * 300, unit * 300 + "-->"):
+        check(html(text)).text  # noqa: B018 - it raises
+
+
+def test_wikka_markup_has_none_of_them() -> None:
+    assert wikka_tokens("<kbd>a</kbd>") == ["<kbd>a</kbd>"]
+
+
+def test_a_summary_over_a_bound_shows_no_text_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wikka_port.markup.markdown.LINKS_MAX", 1)
+    shown = html("begin [[A]]\n\n<details>\n<summary>[[B]]</summary>\n\nend\n\n</details>\n")
+    assert shown.count("begin") == 1
+    assert "[[B]]" in shown

@@ -1,0 +1,226 @@
+"""(pure) Rules of Markdown's parser for what GitHub and Obsidian know beside CommonMark.
+
+    --- key: value ---          front matter, at the beginning of the text     token ``attributes``, ``meta["pairs"]``
+    <!-- comment -->            hidden, on lines of its own and within a line  no token
+    ==marked==  <kbd>Esc</kbd>  a mark, and elements of PAIRS without attributes     ``mark_open``, ``kbd_open``, ...
+    <img src="a.png" width=9>   a picture                                      ``wiki``, ``meta["token"]``
+    <details> <summary>..       on lines of their own, in no other block       ``fold``, ``summary_open``, ``fold_end``
+
+All other HTML is text.  No element is passed on as it was typed: the compiler writes tags of a closed list.  A rule
+searches for its end within a fixed distance, or remembers where the next one is, so that openers without an end cost
+no more than other marks.
+
+Knows nothing of the conversion of tokens (``markdown``).
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from wikka_port.markup.targets import picture_at
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
+    from markdown_it.rules_inline import StateInline
+
+PAIRS: Final = ("kbd", "sub", "sup", "ins", "del", "mark", "small", "u")
+ATTRIBUTES_MAX: Final = 50
+ATTRIBUTE_CHARS: Final = 500
+_FRONT_CHARS: Final = 20_000
+_PAIR_CHARS: Final = 2_000  # between a tag and its end
+_COMMENT_CHARS: Final = 10_000  # of a comment within a line
+_PAIR: Final = re.compile(f"<({'|'.join(PAIRS)})>", re.IGNORECASE)
+_IMG: Final = re.compile(r"<img\s([^<>]{1,2000})>", re.IGNORECASE)
+_GIVEN: Final = re.compile(r"([a-zA-Z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_FOLD: Final = re.compile(r"<details(\s+open)?\s*>\s*(?:<summary>(.{1,2000}?)</summary>)?\s*\Z", re.IGNORECASE)
+_SUMMARY: Final = re.compile(r"\s*<summary>(.{1,2000}?)</summary>\s*\Z", re.IGNORECASE)
+_FOLD_END: Final = re.compile(r"</details\s*>\s*\Z", re.IGNORECASE)
+_KEY: Final = re.compile(r"([A-Za-z_][\w .\-]{0,60}):(?:\s+(.*))?\Z")
+
+
+def extend(parser: MarkdownIt) -> None:
+    """Add the rules to a parser."""
+    interrupting: Any = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("hr", "front_matter", _front_matter)
+    parser.block.ruler.before("hr", "comment", _comment_block, interrupting)
+    parser.block.ruler.before("hr", "fold", _fold, interrupting)
+    parser.inline.ruler.before("link", "comment", _comment)
+    parser.inline.ruler.before("link", "marked", _marked)
+    parser.inline.ruler.before("link", "html_pair", _html_pair)
+    parser.inline.ruler.before("link", "html_image", _html_image)
+
+
+# --- blocks ------------------------------------------------------------------------------------
+
+
+def _front_matter(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if silent or start or state.level or state.src[:4] != "---\n":
+        return False
+    close = state.src.find("\n---", 3, _FRONT_CHARS)
+    line = state.src.count("\n", 0, close + 1)
+    if close < 0 or line >= end or state.src[close + 4 : state.eMarks[line]].strip():
+        return False
+    pairs = attributes_in(state.src[4:close])
+    if not pairs:
+        return False
+    return _pushed_block(state, "attributes", start, line + 1, {"pairs": pairs})
+
+
+def attributes_in(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a front matter, with the words of each; () if it is none.
+
+    It reads the part of YAML that front matters consist of: ``key: value``, lists, and texts of several lines.
+    """
+    found: dict[str, list[str]] = {}
+    words: list[str] = []
+    for line in text.split("\n"):
+        key = None if line[:1] in (" ", "\t", "-") else _KEY.match(line)
+        if key is not None and len(found) < ATTRIBUTES_MAX:
+            words = found.setdefault(key[1].strip(), [])
+            words += _values(key[2] or "")
+        elif line.strip() and not line.lstrip().startswith("#"):
+            if not found:
+                return ()
+            words += _values(line.strip().removeprefix("- "))
+    return tuple((key, ", ".join(words)[:ATTRIBUTE_CHARS]) for key, words in found.items())
+
+
+def _values(typed: str) -> list[str]:
+    typed = typed.strip()
+    if typed in ("|", ">", "|-", ">-"):
+        return []
+    parts = typed[1:-1].split(",") if typed[:1] == "[" and typed[-1:] == "]" else [typed]
+    stripped = (part.strip() for part in parts)
+    bare = (one[1:-1] if len(one) > 1 and one[0] == one[-1] and one[0] in "\"'" else one for one in stripped)
+    return [one for one in bare if one]
+
+
+def _comment_end(state: StateBlock, start: int) -> int:
+    """Return the position behind the next ``-->``, or -1; one search answers for all positions before its result."""
+    env: dict[str, Any] = state.env  # type: ignore[assignment]
+    begun, found = env.get("comment_end", (0, 0))
+    if not begun <= start <= (found if found >= 0 else len(state.src)):
+        begun, found = env["comment_end"] = (start, state.src.find("-->", start))
+    return -1 if found < start else int(found) + 3
+
+
+def _comment_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    begin = state.bMarks[start] + state.tShift[start]
+    if state.is_code_block(start) or not state.src.startswith("<!--", begin):
+        return False
+    close = _comment_end(state, begin + 4)
+    line = start
+    while line < end and state.eMarks[line] < close:
+        line += 1
+    if close < 0 or line >= end or state.src[close : state.eMarks[line]].strip():
+        return False
+    return silent or _continue_at(state, line + 1)
+
+
+def _continue_at(state: StateBlock, line: int) -> bool:
+    state.line = line
+    return True
+
+
+def _pushed_block(state: StateBlock, kind: str, start: int, end: int, meta: dict[str, Any]) -> bool:
+    """Add a block of the lines from ``start`` to ``end`` that has no blocks within it."""
+    token = state.push(kind, "", 0)
+    token.meta, token.map = meta, [start, end]
+    return _continue_at(state, end)
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
+
+
+def _fold(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if state.level or state.is_code_block(start) or state.src[state.bMarks[start] + state.tShift[start]] != "<":
+        return False
+    text = _line(state, start)
+    begin = _FOLD.match(text)
+    if begin is None and not _FOLD_END.match(text):
+        return False
+    if silent:
+        return True
+    if begin is None:
+        return _pushed_block(state, "fold_end", start, start + 1, {})
+    summary, line = begin[2], start + 1
+    if summary is None and line < end and (below := _SUMMARY.match(_line(state, line))):
+        summary, line = below[1], line + 1
+    _pushed_block(state, "fold", start, line, {"open": bool(begin[1])})
+    if summary is not None:
+        state.push("summary_open", "", 1).map = [start, line]  # where the text is cut, if it is over a bound here
+        inline = state.push("inline", "", 0)
+        inline.content, inline.children = summary.strip(), []
+        state.push("summary_close", "", -1)
+    return True
+
+
+# --- in a line ---------------------------------------------------------------------------------
+
+
+def _comment(state: StateInline, silent: bool) -> bool:
+    if not state.src.startswith("<!--", state.pos):
+        return False
+    close = state.src.find("-->", state.pos + 4, min(state.posMax, state.pos + _COMMENT_CHARS))
+    if close < 0:
+        return False
+    return _move(state, close + 3)
+
+
+def _move(state: StateInline, position: int) -> bool:
+    state.pos = position
+    return True
+
+
+def _marked(state: StateInline, silent: bool) -> bool:
+    src, start = state.src, state.pos
+    inside = start + 2
+    if not src.startswith("==", start) or src[inside : inside + 1] in ("", " ", "\t", "\n", "="):
+        return False
+    if src[start - 1 : start] == "=" and start:
+        return False
+    close = src.find("==", inside, min(state.posMax, start + _PAIR_CHARS))
+    if close < 0 or src[close - 1].isspace() or src[close + 2 : close + 3] == "=":
+        return False
+    return _paired(state, silent, "mark", inside, close, close + 2)
+
+
+def _html_pair(state: StateInline, silent: bool) -> bool:
+    found = _PAIR.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    end = f"</{found[1]}>"
+    close = state.src.find(end, found.end(), min(state.posMax, found.end() + _PAIR_CHARS))
+    return close >= 0 and _paired(state, silent, found[1].lower(), found.end(), close, close + len(end))
+
+
+def _paired(state: StateInline, silent: bool, kind: str, begin: int, close: int, end: int) -> bool:
+    """Read what stands between a mark and its end, as part of the same line."""
+    if not silent:
+        most = state.posMax
+        state.posMax = close
+        _move(state, begin)
+        state.push(f"{kind}_open", "", 1)
+        state.md.inline.tokenize(state)
+        state.push(f"{kind}_close", "", -1)
+        state.posMax = most
+    return _move(state, end)
+
+
+def _html_image(state: StateInline, silent: bool) -> bool:
+    found = _IMG.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    given = {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in _GIVEN.finditer(found[1])}
+    width = given.get("width", "").removesuffix("px")
+    picture = picture_at(given.get("src", ""), " ".join(given.get("alt", "").split()))
+    if picture is None:
+        return False
+    if not silent:
+        sized = picture.of_width(int(width)) if width.isascii() and width.isdigit() and len(width) <= 4 else picture
+        state.push("wiki", "", 0).meta = {"token": sized}
+    return _move(state, found.end())
