@@ -57,7 +57,7 @@ class Importer:
         """Take the ``row`` of ``imports`` and its number of stored pages, ``resumed_after``; ``parts`` skips these."""
         self._wiki = wiki
         self._row = row
-        self._parts = parts
+        self.parts = parts
         self.resumed_after = resumed_after
         self._progress = progress
 
@@ -111,13 +111,13 @@ class Importer:
             saver.drain()
             saver.clear()
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).delete(self._row))
-        return ImportSummary(self._parts.counts, saver.stored, self.resumed_after, saver.waited_s)
+        return ImportSummary(self.parts.counts, saver.stored, self.resumed_after, saver.waited_s)
 
     def _groups(self) -> Iterator[list[PagePart]]:
         """Yield groups of parts of different pages to be saved together; a part of a longer page is its own group."""
         group: list[PagePart] = []
         chars = 0
-        for part in self._parts:
+        for part in self.parts:
             if part.first > 1 or not part.is_last or any(part.name == other.name for other in group):
                 if group:
                     yield group
@@ -134,7 +134,7 @@ class Importer:
 
     def _note(self, pages: int) -> None:
         self._wiki.store.run(lambda c: c.table(schema.IMPORTS).put(self._row, {_DONE: b"%d" % pages}))
-        self._progress(self._parts.consumed, self._parts.counts.pages)
+        self._progress(self.parts.consumed, self.parts.counts.pages)
 
 
 def _done_before(wiki: Wiki, row: bytes) -> int:

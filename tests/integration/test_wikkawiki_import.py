@@ -149,7 +149,7 @@ def test_a_stopped_import_is_continued_and_ends_in_the_same_tables(
     monkeypatch.setattr(importer.Importer, "_note", note)
     done = move(old)
     assert done.exit_code == 0, done.output
-    assert "going on behind page" in done.output
+    assert "went on behind page" in done.output
     assert "revisions: 40 there, 40 here, equal" in done.output
     assert check(wiki, repair=True).left == ()
 

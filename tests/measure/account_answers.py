@@ -101,7 +101,7 @@ MAIL: Final = (
 ACCOUNTS: Final = """
 import sys, time
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.signing_in import Passwords
+from wikka_port.accounts.passwords import Passwords
 from wikka_port.pages import Wiki
 directory = Directory(Wiki("127.0.0.1", int(sys.argv[1])).rows, lambda: int(time.time() * 1000))
 hashed = Passwords(1).hashed(sys.argv[3])

@@ -17,7 +17,7 @@ from tests.support.account_pages import PASSWORD
 from tests.support.page_forms import Field, Form, read
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.factory import make_accounts
-from wikka_port.accounts.signing_in import Passwords
+from wikka_port.accounts.passwords import Passwords
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import POSTABLE
 from wikka_port.moving.jobs import LINKS, Jobs, new_job

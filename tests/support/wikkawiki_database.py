@@ -11,9 +11,12 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import md5
 from pathlib import Path
 from random import Random
 from typing import Literal
+
+import bcrypt
 
 from tests.support.sql_dumps import Table
 
@@ -97,6 +100,48 @@ class WikkaWiki:
         }
         self.pages.append(tuple(values[one].encode() for one in self.columns["pages"]))
 
+    def add_acl(self, tag: str, read: str, write: str, comment_read: str = "*", comment_post: str = "+") -> None:
+        lists = [read, write, comment_read, comment_post] if self.is_new else [read, write, comment_post]
+        stored = [html.escape(one) if self.is_new else one for one in lists]
+        self.acls.append(tuple(one.encode() for one in (tag, *stored)))
+
+    def add_user(
+        self,
+        name: str,
+        password: str,
+        email: str = "",
+        *,
+        kind: Literal["md5", "bcrypt"] = "md5",
+        challenge: str = "5f3a09c1",
+        **given: str,
+    ) -> None:
+        """Add a user whose password is hashed as the version does; 1.4.2 keeps MD5 of users from before."""
+        typed = with_entities(password) if self.is_new else password
+        digest = md5(((challenge if self.is_new else "") + typed).encode()).hexdigest()
+        by_bcrypt = bcrypt.hashpw(typed.encode(), bcrypt.gensalt(4)).replace(b"$2b$", b"$2y$", 1).decode()
+        values = {
+            "name": name,
+            "password": by_bcrypt if kind == "bcrypt" else "" if self.is_new else digest,
+            "email": email,
+            "revisioncount": "20",
+            "changescount": "50",
+            "doubleclickedit": "Y",
+            "signuptime": "2010-03-04 05:06:07",
+            "show_comments": "N",
+            "theme": "light",
+            "default_comment_display": "3",
+            "force_password_reset": "0",
+            "md5_password": digest if kind == "md5" and self.is_new else "",
+            "challenge": challenge if kind == "md5" else "",
+            **given,
+        }
+        self.users.append(tuple(values[one].encode() if one in values else None for one in self.columns["users"]))
+
+
+def with_entities(text: str) -> str:
+    """Escape as PHP's htmlspecialchars does with ENT_COMPAT, which is enough for texts without entities."""
+    return html.escape(text, quote=False).replace('"', "&quot;")
+
 
 def words(draw: Random, count: int) -> str:
     return " ".join(draw.choice(_WORDS) for _ in range(count)) + draw.choice(["", "\n", "\r\n", "\n\n  "])
@@ -108,6 +153,11 @@ def random_wiki(version: Version, seed: int, *, pages: int, revisions: int, user
     made = WikkaWiki(version)
     names = [f"Page{number}Of{draw.choice('ABCDEFG')}" for number in range(pages)]
     people = [f"UserNumber{chr(65 + number % 26)}{number}" for number in range(users)] or ["AdaLovelace"]
+    for number in range(users):
+        kind: Literal["md5", "bcrypt"] = "bcrypt" if made.is_new and number % 2 else "md5"
+        made.add_user(people[number], f"pass&<{number}>ä", f"user{number}@example.org", kind=kind)
+    for tag in names[::7]:
+        made.add_acl(tag, draw.choice(["*", "+", "!*", people[0]]), draw.choice(["+", f"!{people[0]}\n+"]))
     order = names + [draw.choice(names) for _ in range(revisions - pages)]
     last = {tag: number for number, tag in enumerate(order)}
     at = _BEGIN

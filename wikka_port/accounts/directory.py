@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from wikka_port.accounts import tables
+from wikka_port.accounts.passwords import OldHashes
 from wikka_port.accounts.records import Account, account_cells, account_of, flag
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.settings import DEFAULT, Settings, settings_cells
@@ -37,10 +38,27 @@ class AddressTaken(Exception):
     """An account has this address; only the owner of the address may learn it."""
 
 
+class HashKinds:
+    """The kinds of old hashes that accounts may have, as a cell of ``site``."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def expected(self) -> OldHashes:
+        found = self._rows.row(tables.SITE, tables.PASSWORDS_ROW, [tables.OLD_HASHES])
+        return OldHashes.parse(found.get(tables.OLD_HASHES, b""))
+
+    def expect(self, kinds: OldHashes) -> None:
+        """Note that accounts get old hashes of these kinds.  Call it before the first of them is stored."""
+        both = self.expected() | kinds
+        self._rows.put(tables.SITE, tables.PASSWORDS_ROW, {tables.OLD_HASHES: both.pack()})
+
+
 class Directory:
     """The table of accounts.  Thread-safe.  Every method may raise StoreUnavailable."""
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self.hash_kinds = HashKinds(rows)
         self._rows = rows
         self._clock = clock_ms
         self._lock = threading.Lock()
@@ -82,6 +100,15 @@ class Directory:
         accounts = (account_of(row, cells) for row, cells in found)
         return any(account is not None and account.admin and account.status == "active" for account in accounts)
 
+    def origin(self, account: Account) -> str:
+        """Return what ``wikkawiki.account_move`` noted of an account that it moved here, "" for others."""
+        found = self._rows.row(USERS, account.row, [tables.ORIGIN])
+        return found.get(tables.ORIGIN, b"").decode(errors="replace")
+
+    def renew(self, account: Account, cells: Mapping[bytes, bytes]) -> None:
+        """Write cells of the account that was looked up, but never of a different account of the same name."""
+        self._change(account, dict(cells))
+
     # --- changes -----------------------------------------------------------------------------------
 
     def make(self, name: str, *, status: Status, password: str = "", email: str = "", admin: bool = False) -> Account:
@@ -100,22 +127,29 @@ class Directory:
             created_ms=self._clock(),
             settings=DEFAULT,
         )
+        self.add(account)
+        return account
+
+    def add(self, account: Account, further: Mapping[bytes, bytes] | None = None) -> None:
+        """Write a new account, with ``further`` cells.
+
+        Raises AddressTaken, with nothing written, or NameTaken; then the address is released again.
+        """
         before = self.at(account.row)
         given_up = before is not None and self._is_given_up(before)
-        if not given_up and self.is_taken(name):
-            raise NameTaken(name)
-        if email and not self._take_address(account):
-            raise AddressTaken(email)
+        if not given_up and self.is_taken(account.name):
+            raise NameTaken(account.name)
+        if account.email and not self._take_address(account):
+            raise AddressTaken(account.email)
         expected = before.id.encode() if before is not None and given_up else None
-        cells = account_cells(account)
+        cells = {**account_cells(account), **(further or {})}
         cells = {**dict.fromkeys((tables.ID, tables.ADMIN, tables.EMAIL, tables.PASSWORD), b""), **cells}
         if not self._rows.change(USERS, account.row, {tables.ID: expected}, cells, [b"settings", b"session"]):
-            if email:
+            if account.email:
                 self._release_address(account)
-            raise NameTaken(name)
+            raise NameTaken(account.name)
         if before is not None and before.email:
             self._release_address(before)
-        return account
 
     def check_free(self, name: str) -> None:
         """Raise NameTaken if the name is taken now.  Only ``make`` decides for certain."""

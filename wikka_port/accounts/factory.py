@@ -19,11 +19,12 @@ from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory, NameTaken
 from wikka_port.accounts.links import Links
 from wikka_port.accounts.mail import Letters, Outbox, deliver_by
+from wikka_port.accounts.passwords import HASHES_AT_ONCE, Passwords
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.registration import Policy, Registration
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.sessions import Sessions, visitor_of
-from wikka_port.accounts.signing_in import HASHES_AT_ONCE, Passwords, SigningIn
+from wikka_port.accounts.signing_in import SigningIn
 from wikka_port.accounts.user_names import Allowed, Unsuitable, checked_name
 from wikka_port.config import WikiConfig
 from wikka_port.edit_buckets import EditBuckets

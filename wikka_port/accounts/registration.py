@@ -21,8 +21,9 @@ from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import AddressTaken, Directory
 from wikka_port.accounts.links import Link, Links
 from wikka_port.accounts.mail import Letters, Mail, Outbox
+from wikka_port.accounts.passwords import Passwords
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.signing_in import Client, Passwords, Refused
+from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.user_names import Allowed, checked_address, checked_name, checked_password
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Status

@@ -1,7 +1,7 @@
 """Signing in with a name and a password.
 
-A wrong password and an unknown name get the same answer after the same work: two gets, one
-hash, one entry in the audit.  Only a person who knows an account's password learns the account's state.
+A wrong password and an unknown name get the same answer after the same work: three gets, the
+same hashes, one entry in the audit.  Only a person who knows an account's password learns the account's state.
 
 Attempts are limited by network and by account, so that guesses from many networks at one account are slow together.
 Attempts from a network with a session of the account are counted separately, so that guesses from other networks do
@@ -11,16 +11,12 @@ not lock the owner out.
 from __future__ import annotations
 
 import math
-import secrets
-import threading
 from dataclasses import dataclass
 from typing import Final
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
-
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.passwords import Passwords
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.sessions import Sessions
 from wikka_port.accounts.tables import user_row
@@ -28,10 +24,6 @@ from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, TYPED_CHARS_MAX, u
 from wikka_port.security import RateLimiter, network_of
 from wikka_port.texts import N_, _
 
-TIME_COST: Final = 2
-MEMORY_KIB: Final = 19_456
-PARALLELISM: Final = 1
-HASHES_AT_ONCE: Final = 4  # in all processes of a wiki: 76 MiB
 WRONG: Final = N_("The name or the password is not right.")
 WRONG_PASSWORD: Final = N_("The password is not right.")
 NOT_ACTIVE: Final = {
@@ -42,41 +34,6 @@ NOT_ACTIVE: Final = {
     "banned": N_("This account is banned."),
     "deleted": WRONG,
 }
-
-
-class Passwords:
-    """Hashes and verifies passwords, a bounded number at once.  Thread-safe."""
-
-    def __init__(self, at_once: int = HASHES_AT_ONCE, *, memory_kib: int = MEMORY_KIB) -> None:
-        """Compute up to ``at_once`` hashes at once, this process's share of HASHES_AT_ONCE."""
-        self._hasher = PasswordHasher(time_cost=TIME_COST, memory_cost=memory_kib, parallelism=PARALLELISM)
-        self._hash_slots = threading.BoundedSemaphore(max(1, at_once))
-        self._lock = threading.Lock()
-        self._nobodys = ""  # the hash of a random password; guarded by _lock, made at the first need
-
-    def hashed(self, password: str) -> str:
-        with self._hash_slots:
-            return self._hasher.hash(password)
-
-    def verify(self, stored: str, password: str) -> bool:
-        """Return whether ``password`` has the hash ``stored``; with "" return False after the same time."""
-        nobodys = self._of_nobody()
-        with self._hash_slots:
-            try:
-                self._hasher.verify(stored or nobodys, password)
-            except (VerificationError, InvalidHashError):
-                return False
-        return stored != ""
-
-    def is_outdated(self, stored: str) -> bool:
-        """Return whether the hash was made with other parameters than today's."""
-        return self._hasher.check_needs_rehash(stored)
-
-    def _of_nobody(self) -> str:
-        with self._lock:
-            if not self._nobodys:
-                self._nobodys = self._hasher.hash(secrets.token_hex(16))
-            return self._nobodys
 
 
 class Refused(Exception):
@@ -122,7 +79,8 @@ class SigningIn:
         if account.status != "active":
             raise Refused(_(NOT_ACTIVE[account.status]))
         if self.passwords.is_outdated(account.password):
-            account = self.directory.renew_hash(account, self.passwords.hashed(usual_password(password)))
+            renewed = self.passwords.hashed(usual_password(password[:TYPED_CHARS_MAX]))
+            account = self.directory.renew_hash(account, renewed)
         cookie = self.sessions.begin(account, network=client.network, agent=client.agent)
         if cookie is None:  # a new password was set while the old one was verified
             raise Refused(_(WRONG))
@@ -132,7 +90,7 @@ class SigningIn:
     def is_password(self, account: Account | None, password: str) -> bool:
         """Return whether it is the account's password; False for None, after the same work."""
         stored = account.password if account is not None and account.status != "deleted" else ""
-        return self.passwords.verify(stored, usual_password(password[:TYPED_CHARS_MAX]))
+        return self.passwords.verify(stored, password[:TYPED_CHARS_MAX], self.directory.hash_kinds.expected())
 
     def check_rate(self, client: Client) -> None:
         """Count an attempt of the client's network.  Raises Refused if there were too many."""

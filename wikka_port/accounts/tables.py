@@ -9,10 +9,12 @@
     site       "accounts"                        secret                     the secret of the addresses' HMAC
                "format"                          secret                     the folder's format (``folder_format``)
                "served"                          secret                     the address of the wiki that started last
+               "passwords"                       secret                     the kinds of old hashes (``passwords``)
 
 Cells of ``users``:
     account:id         16 random hexadecimal digits: the cell that takes the name (absent before)
     account:name account:status account:admin account:email account:password account:created account:renamed
+    account:origin                               of an account that was moved here (``wikkawiki.account_move``)
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
 
@@ -69,6 +71,7 @@ ADMIN: Final = b"account:admin"
 EMAIL: Final = b"account:email"
 PASSWORD: Final = b"account:password"
 CREATED: Final = b"account:created"
+ORIGIN: Final = b"account:origin"
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"
 SESSION: Final = b"session:"
@@ -79,6 +82,8 @@ OF_USER: Final = b"of:user"
 SECRET: Final = b"secret:key"
 SECRET_ROW: Final = b"accounts"
 SERVED_ROW: Final = b"served"
+PASSWORDS_ROW: Final = b"passwords"
+OLD_HASHES: Final = b"secret:old"
 ADDRESS: Final = b"secret:address"
 NETWORK: Final = b"n:network"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,13 +18,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from wikka_port.commands.serving_options import accounts_of
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.dump_bytes import DumpBytes, DumpError
-from wikka_port.importer import Importer, ImportSummary
-from wikka_port.pages import Wiki
-from wikka_port.wikkawiki.comparison import Compared, compare_pages
+from wikka_port.wikkawiki.comparison import Compared
+from wikka_port.wikkawiki.migration import Migration, Migrator
+from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
-from wikka_port.wikkawiki.source_pages import SourcePages
 from wikka_port.wikkawiki.sql_text import SqlDumpError
 
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
@@ -87,6 +88,11 @@ class _Given:
     "--dump", type=click.Path(exists=True, dir_okay=False), help="A dump of the database, plain, .gz or .bz2."
 )
 @click.option("--sqlite", type=click.Path(exists=True, dir_okay=False), help="The database of a wiki on SQLite.")
+@click.option(
+    "--wikka-config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Its wikka.config.php, for administrators and default rights. It is read, and never run.",
+)
 @click.option("--prefix", help="How the names of its tables begin, if there are several wikis: wikka_, for example.")
 @click.option(
     "--zone", type=_Zone(), default="UTC", show_default=True, help="Time zone of the old wiki's database server."
@@ -102,20 +108,21 @@ class _Given:
 def import_wikkawiki(
     dump: str | None,
     sqlite: str | None,
+    wikka_config: str | None,
     prefix: str | None,
     zone: ZoneInfo,
     folder: str | None,
     restart: bool,
     store: StoreOptions,
 ) -> None:
-    """Move a WikkaWiki (1.1.6 to 1.4) here: its pages with all their revisions.
+    """Move a WikkaWiki (1.1.6 to 1.4) here: pages with all their revisions, accounts, rights.
 
     \b
     From a dump, plain or compressed:
       mysqldump --default-character-set=utf8mb4 DATABASE > wikka.sql
-      wikka import-wikkawiki --dump wikka.sql --zone Europe/Berlin
+      wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --zone Europe/Berlin
     From a wiki on SQLite:
-      wikka import-wikkawiki --sqlite wikka.db
+      wikka import-wikkawiki --sqlite wikka.db --wikka-config wikka.config.php
 
     The old wiki may go on meanwhile. Call the command again with a newer dump: what is here already is left alone, so
     that the old wiki has to be closed only for the last, short run. An import that was stopped goes on where it was.
@@ -123,105 +130,140 @@ def import_wikkawiki(
     """
     if (dump is None) == (sqlite is None):
         raise click.UsageError("Say where the old wiki is: either --dump FILE or --sqlite FILE.")
+    config = _config(wikka_config)
     given = _Given(dump, sqlite, prefix, folder)
     with given.source() as source, store.open_wiki(pool=16) as wiki:
         wiki.prepare()
-        moved = _move(wiki, source, zone, given.origin, restart)
-        _print_summary(source, moved)
-    if not moved.compared.is_equal:
+        begun = time.monotonic()
+        with progress_bar(*_COLUMNS, total=source.counts["pages"], pages=0) as show:
+            migrator = Migrator(wiki, accounts_of(wiki), source, zone=zone, config=config)
+            moved = migrator.run(
+                origin=given.origin,
+                restart=restart,
+                progress=lambda revisions, pages: show(completed=revisions, pages=pages),
+            )
+        seconds = time.monotonic() - begun
+        _Summary(source, moved, config).print_all(seconds, settled_after(wiki, _SETTLE_S))
+    if not moved.is_equal:
         raise SystemExit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moved:
-    pages: SourcePages
-    summary: ImportSummary
-    compared: Compared
-    seconds: float
-    settled_s: float | None
-
-
-def _move(wiki: Wiki, source: Source, zone: ZoneInfo, origin: str, restart: bool) -> _Moved:
-    begun = time.monotonic()
-    made: list[SourcePages] = []
-
-    def parts(done: int) -> SourcePages:
-        made.append(SourcePages.ordered(source, zone, skip_pages=done))
-        return made[-1]
-
-    with progress_bar(*_COLUMNS, total=source.counts["pages"], pages=0) as show:
-        importer = Importer.from_parts(
-            wiki,
-            parts,
-            origin=origin,
-            restart=restart,
-            progress=lambda revisions, pages: show(completed=revisions, pages=pages),
-        )
-        if importer.resumed_after:
-            errors.print(f"going on behind page {importer.resumed_after:,}")
-        summary = importer.run()
-    pages = made[0]
-    compared = compare_pages(wiki, pages, summary.stored.deleted)
-    return _Moved(pages, summary, compared, time.monotonic() - begun, settled_after(wiki, _SETTLE_S))
+def _config(path: str | None) -> Config | None:
+    if path is None:
+        return None
+    try:
+        return read_config(Path(path).read_text(encoding="utf-8", errors="replace"))
+    except BadConfig as bad:
+        raise click.ClickException(f"{path}: {bad}") from None
 
 
 # --- the summary -------------------------------------------------------------------------------
 
 
-def _print_summary(source: Source, moved: _Moved) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    stored, pages = moved.summary.stored, moved.pages
-    waiting = source.counts.get("comments", 0)
-    table = Table(show_header=False, box=None)
-    table.add_column(justify="right")
-    table.add_column()
-    rows = [
-        (moved.summary.counts.pages, "pages"),
-        (stored.revisions, "revisions stored"),
-        (stored.already, "revisions that were here"),
-        (source.repaired, "texts in UTF-8 that were encoded twice: repaired"),
-        (source.damaged, "texts that are not in the dump's character set: taken as Windows-1252"),
-        (waiting, "comments: they wait in the old wiki, for this one has none yet"),
-    ]
-    for number, what in rows:
-        if number or what == "pages":
-            table.add_row(f"{number:,}", what)
-    console.print(table)
-    tags = pages.tags
-    for what, lines in (
-        ("tags that cannot be names here: their pages are left out", tags.refused),
-        ("tags that are written in another way here", tags.renamed),
-        ("tags that were one page", tags.merged),
-        ("pages whose names differ in case alone: links of another case lead to the other page", tags.alike),
-        ("pages with an unclear newest revision", tags.unpublished),
-        ("revisions without a time: they come first", pages.without_time),
-        ("revisions over the bound: left out", stored.too_big),
-        ("pages over a bound: kept whole, shown and indexed up to it", moved.summary.counts.cut),
-        ("pages deleted here: not brought back", sorted(stored.deleted)),
-        ("pages with newer texts that were written here", sorted(stored.kept)),
-        ("pages with a text written here that has a newer one above it now", sorted(stored.covered)),
-        ("pages saved or moved meanwhile: import again", sorted(stored.busy)),
-    ):
-        _print_lines(console, what, lines)
-    _print_compared(console, moved.compared)
-    settled = f"indexes complete {moved.settled_s:.1f} s later" if moved.settled_s is not None else "indexes still lag"
-    console.print(f"{moved.seconds:.1f} s, {settled}")
+class _Summary:
+    def __init__(self, source: Source, moved: Migration, config: Config | None) -> None:
+        self._source = source
+        self._moved = moved
+        self._config = config
+        self._console = Console(highlight=False, soft_wrap=True)
 
+    def print_all(self, seconds: float, settled_s: float | None) -> None:
+        if self._moved.summary.resumed_after:
+            errors.print(f"went on behind page {self._moved.summary.resumed_after:,}")
+        self._print_figures()
+        for what, lines in (*self._of_pages(), *self._of_people()):
+            self._print_lines(what, lines)
+        self._print_options()
+        for compared in self._moved.compared:
+            self._print_compared(compared)
+        settled = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes still lag"
+        self._console.print(f"{seconds:.1f} s, {settled}")
 
-def _print_lines(console: Console, what: str, lines: list[str]) -> None:
-    if lines:
-        console.print(f"{len(lines):,} {what}:", markup=False)
-        for line in lines[:_NAMED]:
-            console.print(f"  {line}", markup=False)
-        if len(lines) > _NAMED:
-            console.print(f"  and {len(lines) - _NAMED:,} more")
+    def _print_figures(self) -> None:
+        source, stored, accounts = self._source, self._moved.summary.stored, self._moved.accounts
+        waiting = source.counts.get("comments", 0)
+        table = Table(show_header=False, box=None)
+        table.add_column(justify="right")
+        table.add_column()
+        rows = [
+            (self._moved.summary.counts.pages, "pages"),
+            (stored.revisions, "revisions stored"),
+            (stored.already, "revisions that were here"),
+            (accounts.outcomes["made"], "accounts made"),
+            (accounts.outcomes["updated"], "accounts with something newer"),
+            (accounts.outcomes["unchanged"], "accounts that were here"),
+            (len(self._moved.rights.written), "pages whose rights were set"),
+            (source.repaired, "texts in UTF-8 that were encoded twice: repaired"),
+            (source.damaged, "texts that are not in the dump's character set: taken as Windows-1252"),
+            (waiting, "comments: they wait in the old wiki, for this one has none yet"),
+        ]
+        for number, what in rows:
+            if number or what == "pages":
+                table.add_row(f"{number:,}", what)
+        self._console.print(table)
 
+    def _of_pages(self) -> list[tuple[str, list[str]]]:
+        stored, pages = self._moved.summary.stored, self._moved.pages
+        tags = pages.tags
+        return [
+            ("tags that cannot be names here: their pages are left out", tags.refused),
+            ("tags that are written in another way here", tags.renamed),
+            ("tags that were one page", tags.merged),
+            ("pages whose names differ in case alone: links of another case lead to the other page", tags.alike),
+            ("pages with an unclear newest revision", tags.unpublished),
+            ("revisions without a time: they come first", pages.without_time),
+            ("revisions over the bound: left out", stored.too_big),
+            ("pages over a bound: kept whole, shown and indexed up to it", self._moved.summary.counts.cut),
+            ("pages deleted here: not brought back", sorted(stored.deleted)),
+            ("pages with newer texts that were written here", sorted(stored.kept)),
+            ("pages with a text written here that has a newer one above it now", sorted(stored.covered)),
+            ("pages saved or moved meanwhile: import again", sorted(stored.busy)),
+        ]
 
-def _print_compared(console: Console, compared: Compared) -> None:
-    counts = f"{compared.in_source:,} there, {compared.in_store:,} here"
-    if compared.is_equal:
-        console.print(f"{compared.kind}: {counts}, equal: {compared.source_digest}")
-    else:
-        console.print(f"{compared.kind}: {counts}, DIFFERENT: {compared.source_digest} there,")
-        console.print(f"  {compared.store_digest} here")
-        _print_lines(console, "that differ", compared.named)
+    def _of_people(self) -> list[tuple[str, list[str]]]:
+        accounts, rights = self._moved.accounts, self._moved.rights
+        return [
+            ("users who cannot have an account here", accounts.refused),
+            ("users whose name belongs to somebody else here: not moved", accounts.taken),
+            ("accounts without their mail address", accounts.without_address),
+            ("accounts without a password: give each a link with “wikka user reset NAME”", accounts.without_password),
+            ("accounts that were changed here", accounts.changed),
+            ("pages whose rights were changed here: they stay", rights.changed),
+            ("pages with a list that is too long: nobody but owner and administrators passes now", rights.too_long),
+            ("rights of pages that are not there", rights.without_page),
+            ("notes on the rights of the whole site", self._moved.site),
+            ("settings that are expressions: not read", self._config.unread if self._config is not None else []),
+        ]
+
+    def _print_options(self) -> None:
+        """Say which options of ``wikka serve`` follow from the old wiki's configuration."""
+        values = self._config.values if self._config is not None else {}
+        options = [
+            f"{option} {shlex.quote(values[name])}"
+            for name, option in (("wakka_name", "--site-name"), ("root_page", "--root-page"))
+            if values.get(name)
+        ]
+        registration = {"0": "closed", "1": "open", "2": "invitation"}.get(values.get("allow_user_registration", ""))
+        if registration is not None:
+            options.append(f"--registration {registration}")
+        if options:
+            self._console.print(f"Serve it as before: wikka serve {' '.join(options)}", markup=False)
+
+    def _print_lines(self, what: str, lines: list[str]) -> None:
+        if lines:
+            self._console.print(f"{len(lines):,} {what}:", markup=False)
+            for line in lines[:_NAMED]:
+                self._console.print(f"  {line}", markup=False)
+            if len(lines) > _NAMED:
+                self._console.print(f"  and {len(lines) - _NAMED:,} more")
+
+    def _print_compared(self, compared: Compared) -> None:
+        counts = f"{compared.in_source:,} there, {compared.in_store:,} here"
+        if compared.left_out:
+            counts += f", {compared.left_out:,} left out"
+        if compared.is_equal:
+            self._console.print(f"{compared.kind}: {counts}, equal: {compared.source_digest}")
+        else:
+            self._console.print(f"{compared.kind}: {counts}, DIFFERENT: {compared.source_digest} there,")
+            self._console.print(f"  {compared.store_digest} here")
+            self._print_lines("that differ", compared.named)

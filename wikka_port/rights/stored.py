@@ -252,13 +252,16 @@ class StoredRights:
 
     # --- changes -----------------------------------------------------------------------------------
 
-    def change(self, name: str, before: PageRights, owner: str, lists: Mapping[Privilege, str]) -> PageRights:
+    def change(
+        self, name: str, before: PageRights, owner: str, lists: Mapping[Privilege, str], *, token: str = ""
+    ) -> PageRights:
         """Give a page these lists and this owner, if its rights are still as in ``before``.
 
+        An import gives a ``token``, by which it recognises its own change; its lists keep their mistakes and meaning.
         Raises RightsChanged or BadList; the page's rights are then unchanged.
         """
-        kept = {privilege: checked(text) for privilege, text in lists.items()}
-        token = secrets.token_hex(_TOKEN_BYTES)
+        kept = {privilege: text if token else checked(text) for privilege, text in lists.items()}
+        token = token or secrets.token_hex(_TOKEN_BYTES)
         if kept and not self.rules().has_own_lists:
             self._announce(token)
         revision = next_revision(before.revision, token)
@@ -296,6 +299,25 @@ class StoredRights:
             if self._rows.change(PAGES, key, {REVISION: before.revision or None, VERSIONCOUNT: newest}, puts):
                 return
         raise RightsChanged(name)
+
+    def announce_lists(self, token: str) -> None:
+        """Announce that pages will have own lists, before the first of them is written."""
+        if not self.rules().has_own_lists:
+            self._announce(token)
+
+    def add(self, name: str, owner: str, lists: Mapping[Privilege, str], token: str) -> bool:
+        """Write the rights of a page that is about to be imported; return False if the page is here already.
+
+        Its first revision then comes under these rights.  Call ``announce_lists`` before.
+        """
+        texts = {page_column(one): lists[one].encode() if one in lists else INHERITED for one in LISTED}
+        puts = {REVISION: next_revision(b"", token), OWN_OWNER: self._as_registered(owner).encode(), **texts}
+        return self._rows.change(PAGES, page_key(name), {VERSIONCOUNT: None}, puts)
+
+    def drop(self, name: str) -> None:
+        """Remove what ``add`` wrote, if the page did not come."""
+        gone = [REVISION, *map(page_column, LISTED)]
+        self._rows.change(PAGES, page_key(name), {VERSIONCOUNT: None}, {OWN_OWNER: b""}, gone)
 
     def _announce(self, token: str) -> None:
         """Announce in RULES_ROW that pages have own lists, and that one of these changed, so that old counts expire."""

@@ -164,9 +164,17 @@ class SourcePages:
                 report.renamed.append(f"{tag.tag}: {name}")
             yield name, of_page
 
-    def names(self) -> Iterator[tuple[str, str]]:
-        """Yield each tag with its page's name here."""
-        yield from self._source.database.execute("SELECT tag, name FROM page_order ORDER BY ordinal, tag")
+    def owners(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each tag with its page's name here and the owner that its newest revision has."""
+        pages = quoted(self._source.tables["pages"])
+        reads: Callable[[str], str] = unescaped if self._source.escapes_html else str
+        found = self._source.database.execute(
+            f"SELECT t.tag, t.name, (SELECT p.owner FROM revision_order o JOIN {pages} p ON p.rowid = o.place"
+            " WHERE o.ordinal = t.ordinal ORDER BY o.time DESC, o.id DESC, o.place DESC LIMIT 1)"
+            " FROM page_order t ORDER BY t.ordinal, t.tag"
+        )
+        for tag, name, owner in found:
+            yield tag, name, reads("" if owner is None else str(owner))
 
     # --- the parts ---------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.accounts import tables
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.links import Links
-from wikka_port.accounts.signing_in import WRONG, Passwords
+from wikka_port.accounts.passwords import OldHashes, Passwords
+from wikka_port.accounts.signing_in import WRONG
 
 
 @pytest.fixture
@@ -205,8 +206,8 @@ def test_a_sign_in_while_a_new_password_is_set_is_refused(web: WikiClient, monke
     web.post("/-/logout", web.form("/-/logout"))
     verify, directory = Passwords.verify, Directory(web.wiki.rows, lambda: 0)
 
-    def verified_too_late(passwords: Passwords, stored: str, password: str) -> bool:
-        found = verify(passwords, stored, password)
+    def verified_too_late(passwords: Passwords, stored: str, password: str, *kinds: OldHashes) -> bool:
+        found = verify(passwords, stored, password, *kinds)
         account = directory.account("Ada")
         assert account is not None
         directory.set_password(account, passwords.hashed("another good one"))
@@ -458,7 +459,7 @@ def test_an_unknown_name_and_a_wrong_password_are_one_answer_and_one_work(
     visitor = web.other_visitor()
     fields = {**visitor.form("/-/login"), "password": "a wrong password"}
     hashes: list[str] = []
-    from wikka_port.accounts.signing_in import Passwords
+    from wikka_port.accounts.passwords import Passwords
 
     verify = Passwords.verify
     monkeypatch.setattr(Passwords, "verify", lambda *given: hashes.append("one") or verify(*given))

@@ -1,0 +1,116 @@
+"""The whole move of a WikkaWiki: accounts, the site's lists, rights, pages; then the comparison of both sides.
+
+The order matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come before their
+pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so a move that
+was killed is continued by calling it again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+from wikka_port.accounts.factory import Accounts
+from wikka_port.importer import Importer, ImportSummary
+from wikka_port.pages import Wiki
+from wikka_port.rights.acl import BadList
+from wikka_port.rights.rules import Privilege
+from wikka_port.rights.stored import RightsChanged
+from wikka_port.wikkawiki.account_move import AccountMove, AccountReport, AccountSource, compare_accounts
+from wikka_port.wikkawiki.comparison import Compared, compare_pages
+from wikka_port.wikkawiki.php_config import Config
+from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
+from wikka_port.wikkawiki.source_database import Source
+from wikka_port.wikkawiki.source_pages import SourcePages
+
+_SPREAD_S = 1.0  # until every process knows that pages have own lists (``rights.stored``)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """The outcome of a move."""
+
+    pages: SourcePages
+    summary: ImportSummary
+    accounts: AccountReport
+    rights: RightsReport
+    site: list[str]  # lines on the lists of the whole site
+    compared: list[Compared] = field(default_factory=list)
+
+    @property
+    def is_equal(self) -> bool:
+        return all(one.is_equal for one in self.compared)
+
+
+class Migrator:
+    """Moves one source into one wiki."""
+
+    def __init__(
+        self,
+        wiki: Wiki,
+        accounts: Accounts,
+        source: Source,
+        *,
+        zone: tzinfo,
+        config: Config | None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._wiki = wiki
+        self._accounts = accounts
+        self._source = source
+        self._zone = zone
+        self._config = config or Config()
+        self._has_config = config is not None
+        self._pause = pause
+        self._account_report, self._rights_report = AccountReport(), RightsReport()
+
+    def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> Migration:
+        """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable."""
+        self._move_accounts()
+        site = self._move_default_lists()
+        whole = self._pages(0)
+        rights = RightsMove(self._wiki.rights, self._rights_report)
+        rights.prepare(RightsSource(self._source, whole, self._rights_report))
+        if self._rights_report.added:
+            self._pause(_SPREAD_S)
+        importer = Importer.from_parts(self._wiki, self._pages, origin=origin, restart=restart, progress=progress)
+        pages = importer.parts
+        summary = importer.run()
+        rights.finish(RightsSource(self._source, whole, RightsReport()))
+        assert isinstance(pages, SourcePages)
+        compared = [
+            compare_pages(self._wiki, whole, summary.stored.deleted),
+            compare_rights(self._wiki.rights, RightsSource(self._source, whole, RightsReport()), self._rights_report),
+            compare_accounts(self._accounts.directory, self._account_source(AccountReport()), self._account_report),
+        ]
+        return Migration(pages, summary, self._account_report, self._rights_report, site, compared)
+
+    def _pages(self, done: int) -> SourcePages:
+        return SourcePages.ordered(self._source, self._zone, skip_pages=done, accounts=self._account_report.names)
+
+    def _account_source(self, report: AccountReport) -> AccountSource:
+        return AccountSource(self._source, self._zone, self._config.listed("admin_users"), report)
+
+    def _move_accounts(self) -> None:
+        move = AccountMove(self._accounts.directory, self._accounts.registration.passwords, self._account_report)
+        for moved in self._account_source(self._account_report):
+            move.move(moved)
+
+    def _move_default_lists(self) -> list[str]:
+        """Set the lists of the whole site, unless it has some; return lines for a person."""
+        if not self._has_config:
+            return ["without --wikka-config pages without own lists have the lists of this wiki: see “wikka acl”"]
+        lists: dict[Privilege, str | None] = {**default_lists(self._config)}
+        rules = self._wiki.rights.rules()
+        there = {privilege: found.text for (privilege, prefix), found in rules.lists.items() if not prefix}
+        if not lists or there == lists:
+            return []
+        if there:
+            return ["the site has lists of its own already: those of the configuration are left out"]
+        try:
+            self._wiki.rights.change_rules("", lists, rules)
+        except (BadList, RightsChanged) as problem:
+            return [f"the site's lists could not be set: {problem}"]
+        return []
