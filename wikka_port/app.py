@@ -24,13 +24,14 @@ from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.hosts import Hosts
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
+from wikka_port.old_addresses import SCRIPT, place_of_script
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.refusals import forbidden, unavailable
 from wikka_port.request_queues import QueueFull, TooManyTransfers, run_in_slow_lane
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import headers
-from wikka_port.site import Site, make_site, unindexed
+from wikka_port.site import Site, make_site, redirect, unindexed
 from wikka_port.texts import N_, _, speak
 from wikka_port.urls import Route, route
 from wikka_port.visitors import NOBODY, Visitor, unregistered
@@ -122,6 +123,10 @@ class Application:
 
     def _answer(self, request: Request, where: Route) -> Response:
         site = self._site
+        if request.path.endswith(SCRIPT) and request.method in ("GET", "HEAD"):
+            old = place_of_script(request.path, request.args, site.config.root_page)
+            if old is not None:
+                return redirect(old, status=301)
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
             raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
         if where.kind in ("page", "site"):

@@ -221,3 +221,22 @@ def test_what_cannot_be_moved_is_said_and_nothing_is_stored(
     assert done.exit_code in (1, 2)
     assert said in " ".join(done.output.split())
     assert wiki.count_pages() == 0
+
+
+def test_a_dry_run_stores_nothing_and_names_what_will_differ(tmp_path: Path) -> None:
+    old = WikkaWiki("1.4.2")
+    old.add_page("HomePage", "{{dbinfo}}", "2012-01-01 00:00:00", latest=False)
+    old.add_page("HomePage", "{{referrers}} {{mine}}", "2012-01-02 00:00:00")
+    old.add_page("PlainPage", "plain", "2012-01-02 00:00:00")
+    old.add_user("Bad;Name", "password")
+    (tmp_path / "wikka.sql").write_bytes(dump_of(old.tables()))
+    nowhere = ["--dump", str(tmp_path / "wikka.sql"), "--store", "127.0.0.1:1", "--dry-run"]
+    done = CliRunner().invoke(main, ["import-wikkawiki", *nowhere])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[:4] == [
+        "HomePage: {{mine}}: there is no such action here",
+        "HomePage: {{referrers}}: not here, referrers are not kept: they draw spam and tell who reads what",
+        "1 pages will look different",
+        "3 revisions",
+    ]
+    assert "Bad;Name: A name cannot have the character ;" in done.output

@@ -21,10 +21,13 @@ from rich.table import Table
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.dump_bytes import DumpBytes, DumpError
+from wikka_port.wikkawiki.account_move import AccountReport, AccountSource
 from wikka_port.wikkawiki.comparison import Compared
 from wikka_port.wikkawiki.migration import Migration, Migrator
 from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
+from wikka_port.wikkawiki.preview import differences
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
+from wikka_port.wikkawiki.source_pages import SourcePages, TagReport
 from wikka_port.wikkawiki.sql_text import SqlDumpError
 
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
@@ -103,6 +106,9 @@ class _Given:
     type=click.Path(exists=True, file_okay=False),
     help="Folder for the copy of a dump's tables, which goes at the end. The system's if left out.",
 )
+@click.option(
+    "--dry-run", is_flag=True, help="Store nothing: say what is there, and per page what will look different."
+)
 @click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
 @store_options
 def import_wikkawiki(
@@ -112,6 +118,7 @@ def import_wikkawiki(
     prefix: str | None,
     zone: ZoneInfo,
     folder: str | None,
+    dry_run: bool,
     restart: bool,
     store: StoreOptions,
 ) -> None:
@@ -123,6 +130,8 @@ def import_wikkawiki(
       wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --zone Europe/Berlin
     From a wiki on SQLite:
       wikka import-wikkawiki --sqlite wikka.db --wikka-config wikka.config.php
+    First see what will look different; this stores nothing:
+      wikka import-wikkawiki --dump wikka.sql --dry-run
 
     The old wiki may go on meanwhile. Call the command again with a newer dump: what is here already is left alone, so
     that the old wiki has to be closed only for the last, short run. An import that was stopped goes on where it was.
@@ -132,6 +141,10 @@ def import_wikkawiki(
         raise click.UsageError("Say where the old wiki is: either --dump FILE or --sqlite FILE.")
     config = _config(wikka_config)
     given = _Given(dump, sqlite, prefix, folder)
+    if dry_run:
+        with given.source() as source:
+            _print_preview(source, zone, config)
+        return
     with given.source() as source, store.open_wiki(pool=16) as wiki:
         wiki.prepare()
         begun = time.monotonic()
@@ -157,6 +170,49 @@ def _config(path: str | None) -> Config | None:
         raise click.ClickException(f"{path}: {bad}") from None
 
 
+def _print_preview(source: Source, zone: ZoneInfo, config: Config | None) -> None:
+    """Print what a move would bring, and what will look different."""
+    console = Console(highlight=False, soft_wrap=True)
+    pages, accounts = SourcePages.ordered(source, zone), AccountReport()
+    differing = 0
+    for name, body in pages.newest():
+        lines = differences(body)
+        differing += bool(lines)
+        for line in lines:
+            console.print(f"{name}: {line}", markup=False)
+    moved = list(AccountSource(source, zone, config.listed("admin_users") if config is not None else [], accounts))
+    without = [f"{one.account.name}: {one.problem}" for one in moved if one.problem]
+    console.print(f"{differing:,} pages will look different")
+    for kind, number in source.counts.items():
+        console.print(f"{number:,} {'revisions' if kind == 'pages' else kind}")
+    for what, lines in (
+        *_tag_lines(pages.tags),
+        ("users who cannot have an account here", accounts.refused),
+        ("accounts without their mail address", accounts.without_address),
+        ("accounts without a password", without),
+    ):
+        _print_lines(console, what, lines)
+
+
+def _tag_lines(tags: TagReport) -> list[tuple[str, list[str]]]:
+    return [
+        ("tags that cannot be names here: their pages are left out", tags.refused),
+        ("tags that are written in another way here", tags.renamed),
+        ("tags that were one page", tags.merged),
+        ("pages whose names differ in case alone: links of another case lead to the other page", tags.alike),
+        ("pages with an unclear newest revision", tags.unpublished),
+    ]
+
+
+def _print_lines(console: Console, what: str, lines: list[str]) -> None:
+    if lines:
+        console.print(f"{len(lines):,} {what}:", markup=False)
+        for line in lines[:_NAMED]:
+            console.print(f"  {line}", markup=False)
+        if len(lines) > _NAMED:
+            console.print(f"  and {len(lines) - _NAMED:,} more")
+
+
 # --- the summary -------------------------------------------------------------------------------
 
 
@@ -172,7 +228,7 @@ class _Summary:
             errors.print(f"went on behind page {self._moved.summary.resumed_after:,}")
         self._print_figures()
         for what, lines in (*self._of_pages(), *self._of_people()):
-            self._print_lines(what, lines)
+            _print_lines(self._console, what, lines)
         self._print_options()
         for compared in self._moved.compared:
             self._print_compared(compared)
@@ -204,13 +260,8 @@ class _Summary:
 
     def _of_pages(self) -> list[tuple[str, list[str]]]:
         stored, pages = self._moved.summary.stored, self._moved.pages
-        tags = pages.tags
         return [
-            ("tags that cannot be names here: their pages are left out", tags.refused),
-            ("tags that are written in another way here", tags.renamed),
-            ("tags that were one page", tags.merged),
-            ("pages whose names differ in case alone: links of another case lead to the other page", tags.alike),
-            ("pages with an unclear newest revision", tags.unpublished),
+            *_tag_lines(pages.tags),
             ("revisions without a time: they come first", pages.without_time),
             ("revisions over the bound: left out", stored.too_big),
             ("pages over a bound: kept whole, shown and indexed up to it", self._moved.summary.counts.cut),
@@ -249,14 +300,6 @@ class _Summary:
         if options:
             self._console.print(f"Serve it as before: wikka serve {' '.join(options)}", markup=False)
 
-    def _print_lines(self, what: str, lines: list[str]) -> None:
-        if lines:
-            self._console.print(f"{len(lines):,} {what}:", markup=False)
-            for line in lines[:_NAMED]:
-                self._console.print(f"  {line}", markup=False)
-            if len(lines) > _NAMED:
-                self._console.print(f"  and {len(lines) - _NAMED:,} more")
-
     def _print_compared(self, compared: Compared) -> None:
         counts = f"{compared.in_source:,} there, {compared.in_store:,} here"
         if compared.left_out:
@@ -266,4 +309,4 @@ class _Summary:
         else:
             self._console.print(f"{compared.kind}: {counts}, DIFFERENT: {compared.source_digest} there,")
             self._console.print(f"  {compared.store_digest} here")
-            self._print_lines("that differ", compared.named)
+            _print_lines(self._console, "that differ", compared.named)

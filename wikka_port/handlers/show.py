@@ -11,6 +11,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.handlers.source import handle_raw
 from wikka_port.markup.document import Document
+from wikka_port.old_addresses import place_of_name
 from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
@@ -29,6 +30,9 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
     """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
+        old = place_of_name(name)
+        if old is not None and not site.wiki.existing([name]):
+            return redirect(old, status=301)
         return redirect(with_query(path, request.args.to_dict()), status=302)
     if request.args.get("raw") == "1":
         return handle_raw(site, request, name)

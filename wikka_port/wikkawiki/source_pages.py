@@ -164,6 +164,18 @@ class SourcePages:
                 report.renamed.append(f"{tag.tag}: {name}")
             yield name, of_page
 
+    def newest(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the newest text of each page."""
+        pages = quoted(self._source.tables["pages"])
+        found = self._source.database.execute(
+            "SELECT name, body FROM (SELECT o.ordinal, o.name, (SELECT p.body FROM revision_order n"
+            f" JOIN {pages} p ON p.rowid = n.place WHERE n.ordinal = o.ordinal"
+            " ORDER BY n.time DESC, n.id DESC, n.place DESC LIMIT 1) AS body"
+            " FROM (SELECT DISTINCT ordinal, name FROM page_order) o) ORDER BY ordinal"
+        )
+        for name, body in found:
+            yield name, "" if body is None else str(body)
+
     def owners(self) -> Iterator[tuple[str, str, str]]:
         """Yield each tag with its page's name here and the owner that its newest revision has."""
         pages = quoted(self._source.tables["pages"])
