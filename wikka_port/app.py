@@ -21,6 +21,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.handlers.download import handle_download
 from wikka_port.hosts import Hosts
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.names import InvalidName
@@ -33,7 +34,7 @@ from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import headers
 from wikka_port.site import Site, make_site, redirect, unindexed
 from wikka_port.texts import N_, _, speak
-from wikka_port.urls import Route, route
+from wikka_port.urls import Route, route, takes_upload
 from wikka_port.visitors import NOBODY, Visitor, unregistered
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Application:
         request, began = Request(environ), time.monotonic()
         name, response = self._response(request)
         for key, value in self._headers:
-            response.headers[key] = value
+            response.headers.setdefault(key, value)  # a file has a policy of its own
         self._site.counters.request_done(name, response.status_code, time.monotonic() - began)
         return response(environ, start_response)
 
@@ -87,8 +88,10 @@ class Application:
         """Return the name of the request's route, and the answer, also to what cannot be answered."""
         name = NO_ROUTE
         speak(self._site.language_of(NOBODY))
-        request.max_content_length = self._site.config.max_request_bytes
-        request.max_form_memory_size = self._site.config.max_request_bytes
+        config = self._site.config
+        is_upload = takes_upload(request.method, request.path)
+        request.max_content_length = config.max_upload_bytes if is_upload else config.max_request_bytes
+        request.max_form_memory_size = config.max_request_bytes
         refusal = self._hosts.refusal(request.environ.get("HTTP_HOST"))
         try:
             if refusal:
@@ -129,6 +132,13 @@ class Application:
                 return redirect(old, status=301)
         if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
             raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
+        if where.kind == "file":
+            site = site.for_visitor(_visitor(site, request))
+            speak(site.language_of(site.visitor))
+            try:
+                return handle_download(site, request, where.name, where.file)
+            except NotAllowed as refused:
+                return forbidden(site, refused)
         if where.kind in ("page", "site"):
             hashes = request.method == "POST" and where.handler in _HASHING
             quick_bytes = _EXPENSIVE_DRAFT_BYTES if where.handler == "draft" else _EXPENSIVE_FORM_BYTES

@@ -9,6 +9,7 @@ from typing import Literal
 from columnar.client import ClientTls
 from wikka_port.files.content_types import DEFAULT_ENDINGS
 from wikka_port.files.picture_sources import PictureSources
+from wikka_port.limits import FORM_FILES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +88,8 @@ class WikiConfig:
     def max_request_bytes(self) -> int:
         """The largest request in bytes: a browser may encode each byte of the text as ``%XX``."""
         return 3 * self.max_text_bytes + 65_536
+
+    @property
+    def max_upload_bytes(self) -> int:
+        """The largest form with files in bytes; each file has its own bound."""
+        return FORM_FILES_MAX * self.files.bytes_max + self.max_request_bytes

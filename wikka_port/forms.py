@@ -90,13 +90,17 @@ def _for(request: Request, browser: str, response: Response) -> Response:
     return response
 
 
-def is_genuine(site: Site, request: Request) -> bool:
-    """Return whether this wiki gave the form to this browser in this session, and a page of this wiki sent it."""
+def is_genuine(site: Site, request: Request, token: str | None = None) -> bool:
+    """Return whether this wiki gave the form to this browser in this session, and a page of this wiki sent it.
+
+    ``token`` is that of a form which ``Request.form`` must not read, since it has files.
+    """
     fetch_site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
     if is_foreign(fetch_site, origin, _own_origins(site, request)):
         return False
     browser = cookies.cookie(request, cookies.BROWSER)
-    return site.tokens.accepts(request.form.get("csrf", ""), browser, site.visitor.session)
+    given = request.form.get("csrf", "") if token is None else token
+    return site.tokens.accepts(given, browser, site.visitor.session)
 
 
 def _own_origins(site: Site, request: Request) -> frozenset[str]:

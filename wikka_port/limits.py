@@ -108,6 +108,12 @@ NEW_DRAFT_BURST: Final = 40
 PREVIEWS_PER_MINUTE: Final = 600.0
 PREVIEW_BURST: Final = 200
 
+# --- files of one network --------------------------------------------------------------------------
+
+UPLOADS_PER_MINUTE: Final = 60.0
+UPLOAD_BURST: Final = 200
+FORM_FILES_MAX: Final = 100  # of one form
+
 # --- moves ----------------------------------------------------------------------------------------
 
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete

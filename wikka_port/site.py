@@ -42,6 +42,7 @@ class EditingLimits:
     drafts: RateLimiter
     new_drafts: RateLimiter  # without an account
     previews: RateLimiter
+    uploads: RateLimiter
 
 
 def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
@@ -50,6 +51,7 @@ def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callabl
         RateLimiter(limits.DRAFTS_PER_MINUTE, limits.DRAFT_BURST, buckets, clock, "draft "),
         RateLimiter(limits.NEW_DRAFTS_PER_MINUTE, limits.NEW_DRAFT_BURST, buckets, clock, "new draft "),
         RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
+        RateLimiter(limits.UPLOADS_PER_MINUTE, limits.UPLOAD_BURST, buckets, clock, "upload "),
     )
 
 

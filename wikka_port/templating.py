@@ -14,6 +14,8 @@ from wikka_port import urls
 from wikka_port.assets import Asset, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
+from wikka_port.files.content_types import PICTURE_TYPES
+from wikka_port.files.file_words import kind_text, size_text
 from wikka_port.local_time import local_time, zone_label
 from wikka_port.texts import N_
 from wikka_port.texts.catalogue import Catalogue, direction
@@ -22,6 +24,7 @@ from wikka_port.texts.folding import speak_in
 UTC: Final = N_("Times are UTC.")
 ZONE: Final = N_("Times are of the time zone {zone}.")
 _CLOCK: Final = 11  # the time of day begins at this character, after the day
+PREVIEW_BYTES_MAX: Final = 1_000_000  # a list of files shows smaller pictures themselves
 LANGUAGES_KEPT: Final = 8  # languages whose templates stay compiled, some 3 MB each
 
 
@@ -73,6 +76,9 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
         site_name=settings.site_name,
         root_page=settings.root_page,
         page_path=urls.page_url,
+        file_path=urls.file_path,
+        picture_types=PICTURE_TYPES,
+        preview_bytes_max=PREVIEW_BYTES_MAX,
         site_path=urls.site_path,
         assets=urls_of,
         max_note_chars=settings.max_note_chars,
@@ -84,6 +90,8 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     )
     environment.filters["when"] = _moment()
     environment.filters["clock"] = _moment(from_char=_CLOCK)
+    environment.filters["file_size"] = size_text
+    environment.filters["file_kind"] = kind_text
     environment.filters["asset"] = urls_of.__getitem__
     environment.filters["site_path"] = urls.site_path  # for a constant, evaluated when a template is compiled
     environment.filters["zoned"] = _moment(has_zone=True)

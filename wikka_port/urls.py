@@ -29,7 +29,7 @@ from wikka_port.names import from_url, url_path
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
-    "suggestion",
+    "suggestion", "file", "files", "files.xml",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
@@ -46,9 +46,10 @@ _FILES: Final = "/files"  # between a page's name and that of its file
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    kind: Literal["page", "site", "static", "titles", "reserved"]
+    kind: Literal["page", "site", "file", "static", "titles", "reserved"]
     name: str  # of the page; of the file for "static"
     handler: str
+    file: str = ""  # the name of a page's file, for the kind "file"
 
 
 def route(path: str, root_page: str) -> Route:
@@ -67,6 +68,8 @@ def route(path: str, root_page: str) -> Route:
     name, slash, last = place.rpartition("/")
     if slash and last in PAGE_HANDLERS:
         return Route("page", from_url(name), last)
+    if name.endswith(_FILES) and not path.endswith("/"):
+        return Route("file", from_url(name.removesuffix(_FILES)), "download", last)
     return Route("page", from_url(place), "show")
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from tests.support.account_pages import PASSWORD
+from tests.support.file_forms import upload
 from tests.support.page_forms import Field, Form, read
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.factory import make_accounts
@@ -90,6 +91,7 @@ class Scene:
             address = f"{name.lower()}@mail.example"
             self.directory.make(name, status="active", password=hashed, email=address, admin=admin)
         self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
+        upload(web, ("Plan.txt", b"a text"))
         self.draft = self._keep_a_draft()
         self.suggestion = self._suggest_a_change()
 
@@ -132,6 +134,7 @@ class Scene:
         confirm = self.links.issue("confirm", account.row, f"{account.id} active rita@mail.example")
         administrator = self.links.issue("administrator")
         found = [site_path("confirm", token=confirm), site_path("register", administrator=administrator)]
+        found.append(page_path("HomePage", "file", file="Plan.txt"))
         if role == "administrator":
             found += [page_path("Gone", "undelete"), site_path("moves", job=self.job.id.decode())]
             found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]

@@ -7,7 +7,7 @@ marked the page meanwhile, the commit is repeated at the row to which the page h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -22,6 +22,7 @@ from wikka_port.files.file_rows import (
     files_in,
     lookup_key,
     version_row,
+    versions_of_file,
 )
 from wikka_port.files.refusals import FilesBusy, MissingContent, NoSavedPage
 from wikka_port.markup.links import redirect_target
@@ -29,7 +30,7 @@ from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import head_of, is_there, markup_of, text_in
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
-from wikka_port.schema import cells_of
+from wikka_port.schema import cells_of, fields_in
 
 HOPS: Final = 4  # renames and redirects that an upload follows to its page
 Allow = Callable[[str, PageRights], None]  # takes the page's name and rights; raises if not allowed
@@ -86,11 +87,12 @@ class Committing:
         staged: FileVersion | None = None  # None as well once it may be the page's (plain HBase)
         put: FileVersion | None = None
         for _attempt in range(ATTEMPTS):
+            place = self.find_page(page, history)
+            history = place.history
+            for one in (staged, put):
+                if one is not None and self._is_committed(place, one):
+                    return one  # its answer was lost, or a text was saved or a move took the page along (plain HBase)
             try:
-                place = self.find_page(page, history)
-                history = place.history
-                if put is not None and _is_current(place, put):
-                    return put  # a text was saved, or a move has taken the page along
                 allow(place.name, place.rights)
                 version = make(place)
             except Exception:
@@ -107,8 +109,7 @@ class Committing:
                 return version
             staged, put = None, version
             self._clear_left_row(place, version)
-        self._unstage(history, staged)
-        raise FilesBusy(page)
+        raise FilesBusy(page)  # what is staged stays for the check: the answer to the last commit may be lost
 
     def _stage(self, history: bytes, version: FileVersion, chunks: bytes) -> None:
         row = version_row(history, version)
@@ -125,12 +126,21 @@ class Committing:
         self.on_step_done("stage")
 
     def _unstage(self, history: bytes, version: FileVersion | None) -> None:
-        """Remove what was staged and cannot be committed any more; first the row, then its reference."""
+        """Remove what was staged and is not committed; first the row, then its reference."""
         if version is not None:
             row = version_row(history, version)
             self._rows.delete(FILES, row)
             if version.sha256:
                 self._contents.unrefer(version.sha256, row)
+
+    def _is_committed(self, place: FilledPage, version: FileVersion) -> bool:
+        """Return whether the version is the file's newest, or others have followed it."""
+        current = place.files.get(version.name)
+        if current is None or current.number < version.number:
+            return False
+        newer = chain_of_versions(self._rows, place.history, version.name, current.token)
+        found = next((one for one in newer if one.number <= version.number), None)
+        return found is not None and found.token == version.token
 
     def _put_current(self, place: FilledPage, version: FileVersion) -> bool:
         """Run step 7; return False if the file, the rights or the text of the page have changed."""
@@ -177,6 +187,15 @@ class Committing:
         raise NoSavedPage(first)
 
 
-def _is_current(place: FilledPage, version: FileVersion) -> bool:
-    current = place.files.get(version.name)
-    return current is not None and current.token == version.token
+def chain_of_versions(rows: Rows, history: bytes, name: str, token: str) -> Iterator[FileVersion]:
+    """Yield the versions of a file from the one of ``token`` back to the first; O(versions and staged rows read)."""
+    start, stop = versions_of_file(history, name)
+    for row, cells in rows.scan(FILES, start):
+        if row >= stop:
+            return
+        if row.endswith(token.encode()):  # others were staged by uploads that lost, or crashed
+            version = FileVersion(**fields_in(FileVersion, cells))
+            yield version
+            token = version.previous
+            if not token:
+                return

@@ -105,6 +105,7 @@ TYPES: Final = (
 BY_MEDIA_TYPE: Final = {one.media_type: one for one in TYPES}
 BY_ENDING: Final = {ending: one for one in TYPES for ending in one.endings}
 assert len(BY_ENDING) == sum(len(one.endings) for one in TYPES), "an ending means one type"
+PICTURE_TYPES: Final = frozenset(one.media_type for one in TYPES if one.picture)
 DEFAULT_ENDINGS: Final = frozenset(ending for one in TYPES if one.default for ending in one.endings)
 
 

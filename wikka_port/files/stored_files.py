@@ -17,19 +17,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from wikka_port import schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.config import FileConfig
 from wikka_port.files.chunks import CHUNK_BYTES, CHUNKS_MAX, is_place
-from wikka_port.files.committing import HOPS, Allow, Committing, FilledPage, PageRows
+from wikka_port.files.committing import HOPS, Allow, Committing, FilledPage, PageRows, chain_of_versions
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_names import clean_file_name
 from wikka_port.files.file_rows import (
     COMMIT_MS,
-    FILES,
     GRACE_MS,
     UPLOAD_TIME,
     UPLOAD_WRITER,
@@ -38,7 +38,6 @@ from wikka_port.files.file_rows import (
     FileVersion,
     Upload,
     parse_found,
-    versions_of_file,
 )
 from wikka_port.files.refusals import (
     FileConflict,
@@ -92,7 +91,7 @@ class StoredFiles:
         name, current = place.named(name)
         if current is None:
             raise NoSuchFile(place.name, name)
-        return list(self._chain(place.history, name, current.token, limit))
+        return list(islice(chain_of_versions(self._rows, place.history, name, current.token), limit))
 
     def version(self, page: str, name: str, token: str) -> FileVersion:
         """Return one version of a file.  Raises NoSuchFile and NoSavedPage."""
@@ -100,18 +99,6 @@ class StoredFiles:
             if one.token == token:
                 return one
         raise NoSuchFile(page, name)
-
-    def _chain(self, history: bytes, name: str, token: str, limit: int) -> Iterator[FileVersion]:
-        start, stop = versions_of_file(history, name)
-        for row, cells in self._rows.scan(FILES, start):
-            if row >= stop or limit <= 0:
-                return
-            if row.endswith(token.encode()):  # others were staged by uploads that lost, or crashed
-                version = FileVersion(**fields_in(FileVersion, cells))
-                yield version
-                token, limit = version.previous, limit - 1
-                if not token:
-                    return
 
     def content(self, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Return the bytes of a version in pieces of at most a chunk; the first is read before this returns.

@@ -13,6 +13,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.handlers.deletion import handle_delete, handle_deleted, handle_hide, handle_undelete
 from wikka_port.handlers.draft import handle_draft
 from wikka_port.handlers.edit import handle_clone, handle_edit, handle_new_page, handle_preview
+from wikka_port.handlers.files import handle_file, handle_files, handle_old_download
 from wikka_port.handlers.lists import (
     handle_actions,
     handle_administration,
@@ -63,6 +64,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "diff": handle_diff,
     "draft": handle_draft,
     "edit": handle_edit,
+    "file": handle_file,
+    "files": handle_files,
+    "files.xml": handle_old_download,
     "grabcode": handle_grab_code,
     "hide": handle_hide,
     "history": handle_history,
@@ -100,7 +104,7 @@ POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "draft", "preview", "suggestion"),
-        *("delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
+        *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

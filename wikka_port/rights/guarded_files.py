@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
+from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload, lookup_key
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.uploading import UploadWriter
 from wikka_port.limits import REASON_CHARS_MAX
@@ -43,6 +43,11 @@ class GuardedFiles:
         """Return the files of the page, with those that were removed.  A page just read has them: ``Page.files``."""
         return self._files.files_of(self.page)
 
+    def find(self, name: str) -> tuple[str, CurrentFile | None]:
+        """Return the file that readers would take for ``name``, removed or not, by its own name."""
+        wanted = lookup_key(name)
+        return next(((own, one) for own, one in self.current().items() if lookup_key(own) == wanted), (name, None))
+
     def versions(self, name: str) -> list[FileVersion]:
         return self._files.versions(self.page, name)
 
@@ -54,6 +59,10 @@ class GuardedFiles:
         return self._files.content(version, start, stop)
 
     # --- writing -----------------------------------------------------------------------------------
+
+    def require_write(self) -> None:
+        """Raise NotAllowed unless the visitor may change the files; each change checks it again."""
+        self._access.require(self.page, Privilege.WRITE)
 
     def begin(self, name: str, owner: str, length_bytes: int = 0, *, fields: str = "") -> Upload:
         return self._files.begin(self.page, name, owner, length_bytes, allow=self._allow, fields=fields)

@@ -355,3 +355,25 @@ def test_an_upload_to_a_redirect_goes_to_its_page(wiki: MemoryWiki) -> None:
     assert sent(wiki.files, "a.txt", b"one", "Old").page == "Home"
     wiki.save("Away", "#REDIRECT [[Nowhere]]", author="Ada", base=0)
     assert sent(wiki.files, "a.txt", b"one", "Away").page == "Away"
+
+
+def test_a_commit_whose_answer_is_lost_stands_even_if_others_follow_at_once(
+    wiki: MemoryWiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, change = wiki.files, wiki.rows.change
+    upload = sent(files, "a.txt", b"one")
+
+    def change_and_lose_the_answer(table: bytes, *given: Any) -> bool:
+        done = change(table, *given)
+        if done and table == b"pages":
+            monkeypatch.setattr(wiki.rows, "change", change)
+            added(files, "a.txt", b"two", replaces=wiki.page("Home").files["a.txt"].token)
+            return False
+        return done
+
+    monkeypatch.setattr(wiki.rows, "change", change_and_lose_the_answer)
+    version = files.commit(upload, ADA, allow=anybody)
+    found = files.versions("Home", "a.txt")
+    assert [one.number for one in found] == [2, 1]
+    assert found[1] == version
+    assert [read(files, one) for one in found] == [b"two", b"one"]

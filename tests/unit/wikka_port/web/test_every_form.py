@@ -16,7 +16,11 @@ from tests.support.wiki_scene import ROLES, Scene, Sent, filled, forms, posts
 TYPED = {"number": "20", "email": "typed@mail.example"}
 SECRET = {"password"}  # kinds of fields that are never sent back
 # (handler, field) that no handler reads, and why: the browser's password manager reads it.
-FOR_THE_BROWSER = {("account", "username"), ("reset", "username"), ("settings", "username")}
+# A form with files is read as it arrives (``test_files_pages``), not as Werkzeug would read it.
+FOR_THE_BROWSER = {
+    *(("account", "username"), ("reset", "username"), ("settings", "username")),
+    *(("files", "file"), ("files", "replaces")),
+}
 
 
 def filled_in(form: Form) -> dict[str, Field]:

@@ -31,6 +31,7 @@ CONTENT = (
         "WORTGEHEIM",
         "recentchanges",
     ),
+    *("Plan", "txt"),
     *("Wiki", "UTC", "Visitor", "typed", "mail", "example", "test", "WikkaWiki", "Markdown", "Wikka"),
 )
 

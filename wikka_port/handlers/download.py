@@ -1,0 +1,108 @@
+"""A file of a page, as it is: ``/Name/files/Plan.pdf``, ``?v=`` an older version.
+
+The answer streams from the store, so memory has one chunk of it.  A file is never read by a browser as a page, script
+or style of the wiki: it has a policy of its own, and only types that run nothing are shown (``files.content_types``).
+
+    200, 206, 304, 416   RFC 9110, sections 13 and 14 (``files.conditional``)
+    403                  the visitor may not read the page; the answer does not depend on its files
+    404                  no such file or version, or it was removed
+    500                  the store has lost a chunk: ``wikka check`` names the file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.files.conditional import ByteRange, NotSatisfiable, etag_of, is_range_current, is_unmodified, ranges_in
+from wikka_port.files.content_types import BY_MEDIA_TYPE, OPAQUE, SANDBOX
+from wikka_port.files.file_names import content_disposition
+from wikka_port.files.file_rows import CurrentFile, FileVersion
+from wikka_port.files.refusals import NoSavedPage
+from wikka_port.limits import TRANSFER_FROM_BYTES
+from wikka_port.refusals import missing_page
+from wikka_port.request_queues import run_as_transfer
+from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, number, redirect
+from wikka_port.texts import _
+from wikka_port.urls import file_path, page_path
+
+_YEAR: Final = "private, max-age=31536000, immutable"  # a version never changes
+_FRESH: Final = "private, no-cache"  # rights and versions may change
+
+
+def handle_download(site: Site, request: Request, name: str, file: str) -> Response:
+    files = site.wiki.files(name)
+    try:
+        stored_name, current = files.find(file)
+    except NoSavedPage:
+        return missing_page(site, name)
+    if current is None:
+        return _missing(site, name, file)
+    wanted = number(request, "v")
+    if stored_name != file:  # a different case, or "_" for a blank
+        return redirect(file_path(name, stored_name, v="" if wanted is None else wanted), 302)
+    one = current if wanted in (None, current.number) else _older(files, stored_name, wanted)
+    if one is None or not one.sha256:
+        return _missing(site, name, file)
+    response = _answer(request, files, one)
+    known = BY_MEDIA_TYPE.get(one.media_type)
+    response.headers["Content-Disposition"] = content_disposition(
+        stored_name, inline=known is not None and known.inline
+    )
+    is_public = wanted is not None and site.wiki.access.everybody_may(name, Privilege.READ)
+    response.headers["Cache-Control"] = _YEAR if is_public else _FRESH
+    return response
+
+
+def _older(files: GuardedFiles, name: str, wanted: int | None) -> FileVersion | None:
+    return next((one for one in files.versions(name) if one.number == wanted), None)
+
+
+def _answer(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response:
+    etag, size = etag_of(one.sha256), one.size_bytes
+    if is_unmodified(request.headers.get("If-None-Match", ""), etag):
+        return _headed(Response(status=304), one, etag)
+    wanted = (ByteRange(0, size),)
+    status = 200
+    if is_range_current(request.headers.get("If-Range", ""), etag):
+        try:
+            ranges = ranges_in(request.headers.get("Range", ""), size)
+        except NotSatisfiable as beyond:
+            response = _headed(Response(status=416), one, etag)
+            response.headers["Content-Range"] = beyond.content_range
+            return response
+        if len(ranges) == 1:  # several ranges would need multipart/byteranges, which nobody reads
+            wanted, status = ranges, 206
+    part = wanted[0]
+    length = part.stop - part.start
+    content: Iterable[bytes] = ()
+    if request.method != "HEAD":
+        if length > TRANSFER_FROM_BYTES:
+            run_as_transfer(request.environ)
+        content = files.content(one, part.start, part.stop)
+    response = _headed(Response(content, status=status), one, etag)
+    response.headers["Content-Length"] = str(length)
+    if status == 206:
+        response.headers["Content-Range"] = part.content_range(size)
+    return response
+
+
+def _headed(response: Response, one: CurrentFile | FileVersion, etag: str) -> Response:
+    known = BY_MEDIA_TYPE.get(one.media_type)
+    response.headers["Content-Type"] = known.sent_type() if known else OPAQUE
+    response.headers["Content-Security-Policy"] = SANDBOX
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    response.headers["Accept-Ranges"] = "bytes"
+    response.headers["ETag"] = etag
+    response.headers["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def _missing(site: Site, name: str, file: str) -> Response:
+    message = _("The page has no file {file}, or it was removed.", file=file[:200])
+    back = page_path(name, "files")
+    return site.html("error.html", status=404, title=_("No such file"), message=message, back=back)

@@ -1,0 +1,148 @@
+"""The files of a page: listed, added, described, replaced, removed and brought back.
+
+    /Name/files             all files and the form that adds some; POST adds them (``file_upload``)
+    /Name/file?file=...     one file and its versions; POST describes it, removes it, or brings a version back
+
+A removed file keeps its versions, so nothing is lost; every change is a version of its own, with author and time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.files.content_types import ALL
+from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, lookup_key
+from wikka_port.files.refusals import FileRefused
+from wikka_port.forms import answer_form, form_page
+from wikka_port.handlers.file_upload import Received, receive
+from wikka_port.refusals import missing_page
+from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.rules import Privilege
+from wikka_port.site import Site, redirect
+from wikka_port.texts import N_, _, _n, _w
+from wikka_port.urls import file_path, page_path
+
+_NOTHING_CHOSEN: Final = N_("This form says nothing to do. Go back, and use one of its buttons.")
+
+
+def handle_files(site: Site, request: Request, name: str) -> Response:
+    """List a page's files; on POST add those of the form."""
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    if request.method != "POST":
+        return _files_page(site, request, name, Received())
+    received = receive(site, request, name)
+    if received.status != 200:
+        return _files_page(site, request, name, received)
+    if len(received.added) == 1:
+        return redirect(page_path(name, "file", file=received.added[0].name))
+    return redirect(page_path(name, "files", added=len(received.added)))
+
+
+def _files_page(site: Site, request: Request, name: str, received: Received) -> Response:
+    current, types = site.wiki.files(name).current(), site.config.files.types
+    files = sorted(current.items(), key=lambda one: lookup_key(one[0]))
+    text = request.args.get("added", "")
+    added = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    return form_page(
+        site,
+        request,
+        "files.html",
+        status=received.status,
+        page_name=name,
+        files=[(file, one) for file, one in files if one.is_there],
+        removed=[(file, one) for file, one in files if not one.is_there],
+        done=_n("{n} file is added.", "{n} files are added.", added) if added and received.status == 200 else "",
+        received=received,
+        note=received.fields.get("note", ""),
+        alt=received.fields.get("alt", ""),
+        is_replacing=received.fields.get("replace") == "yes",
+        keeps_metadata=received.fields.get("keep-metadata") == "yes",
+        file_bytes_max=site.config.files.bytes_max,
+        accepted="" if ALL in types else ",".join(f".{ending}" for ending in sorted(types)),
+    )
+
+
+def handle_old_download(site: Site, request: Request, name: str) -> Response:
+    """Lead WikkaWiki's address of a file (``/Name/files.xml?action=download&file=...``) to the file's own."""
+    site.wiki.access.require(name, Privilege.READ)
+    file = request.args.get("file", "").rpartition("/")[2]
+    if not file:
+        return redirect(page_path(name, "files"), 301)
+    is_page = request.args.get("action", "download") != "download"
+    return redirect(page_path(name, "file", file=file) if is_page else file_path(name, file), 301)
+
+
+def handle_file(site: Site, request: Request, name: str) -> Response:
+    """Show one file with its versions; on POST describe it, remove it, or bring a version back."""
+    if site.wiki.page(name) is None:
+        return missing_page(site, name)
+    files = site.wiki.files(name)
+    wanted = request.args.get("file", "")
+    file, current = files.find(wanted)
+    if current is None:
+        message = _("The page has no file {file}.", file=wanted[:200])
+        back = page_path(name, "files")
+        return site.html("error.html", status=404, title=_("No such file"), message=message, back=back)
+
+    def form(status: int, problem: str) -> Response:
+        return _file_page(site, request, name, files, file, current, status=status, problem=problem)
+
+    def change() -> Response:
+        try:
+            _change(site, request, files, file)
+        except FileRefused as refused:
+            raise Refused(str(refused), 409) from None
+        return redirect(page_path(name, "file", file=file))
+
+    return answer_form(site, request, form, change)
+
+
+def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> None:
+    """Do what the pressed button says.  Raises Refused, FileConflict, NotAllowed."""
+    fields = request.form
+    seen = fields.get("seen", "")  # the token of the version that the form was made for
+    note = fields.get("note", "")[: site.config.max_note_chars]
+    if "describe" in fields:
+        files.describe(file, seen, alt=" ".join(fields.get("alt", "").split())[:ALT_CHARS_MAX], note=note)
+    elif "remove" in fields:
+        files.remove(file, seen, note=note)
+    elif "restore" in fields:
+        old = next((one for one in files.versions(file) if str(one.number) == fields["restore"]), None)
+        if old is None or not old.sha256:
+            raise Refused(_("The file has no such version."), 404)
+        files.restore(file, seen, old, note=note or _w("Version {number} is back", number=old.number))
+    else:
+        raise Refused(_(_NOTHING_CHOSEN), 400)
+
+
+def _file_page(
+    site: Site,
+    request: Request,
+    name: str,
+    files: GuardedFiles,
+    file: str,
+    current: CurrentFile,
+    *,
+    status: int,
+    problem: str,
+) -> Response:
+    versions = files.versions(file)
+    return form_page(
+        site,
+        request,
+        "file.html",
+        status=status,
+        page_name=name,
+        file=file,
+        current=current,
+        versions=versions,
+        problem=problem,
+        alt=request.form.get("alt", current.alt) if problem else current.alt,
+        note=request.form.get("note", "")[:ALT_CHARS_MAX] if problem else "",
+        file_bytes_max=site.config.files.bytes_max,
+    )
