@@ -240,3 +240,42 @@ def test_a_dry_run_stores_nothing_and_names_what_will_differ(tmp_path: Path) -> 
         "3 revisions",
     ]
     assert "Bad;Name: A name cannot have the character ;" in done.output
+
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a49444154789c6360000000020001"
+    "4873ab390000000049454e44ae426082"
+)
+
+
+def test_files_come_with_their_pages_and_a_second_time_what_is_new(wiki: Wiki, move: Move, tmp_path: Path) -> None:
+    old = WikkaWiki("1.4.2")
+    for tag in ("HomePage", "Größe Page"):
+        old.add_page(tag, "text", "2012-01-01 00:00:00")
+    uploads = tmp_path / "uploads"
+    for place, data in (
+        ("HomePage/plan[1].txt", b"a plan"),
+        ("HomePage/picture.png", PNG),
+        ("HomePage/evil.exe", b"MZ\x90\x00" + bytes(100)),
+        ("HomePage/.htaccess", b"hidden"),
+        ("größe_page/big.txt", b"0123456789" * 200_000),
+        ("GonePage/lost.txt", b"lost"),
+    ):
+        (uploads / place).parent.mkdir(parents=True, exist_ok=True)
+        (uploads / place).write_bytes(data)
+    done = move(old, "--uploads", str(uploads))
+    assert done.exit_code == 0, done.output
+    assert "files: 3 there, 3 here, 1 left out, equal: " in done.output
+    assert "HomePage/evil.exe: " in done.output
+    assert "GonePage" in done.output
+    found = wiki.files.files_of("HomePage")
+    assert sorted(found) == ["picture.png", "plan-1-.txt"]
+    assert b"".join(wiki.files.content(found["picture.png"])) == PNG
+    assert b"".join(wiki.files.content(wiki.files.files_of("Größe Page")["big.txt"])) == b"0123456789" * 200_000
+    (uploads / "HomePage/plan[1].txt").write_bytes(b"a newer plan")
+    (uploads / "HomePage/new.txt").write_bytes(b"new")
+    done = move(old, "--uploads", str(uploads))
+    assert done.exit_code == 0, done.output
+    assert (figures(done)["files stored"], figures(done)["files that were here"]) == (2, 2)
+    assert [len(wiki.files.versions("HomePage", name)) for name in ("plan-1-.txt", "new.txt")] == [2, 1]
+    assert check(wiki).differences == ()

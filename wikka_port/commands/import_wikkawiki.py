@@ -96,6 +96,9 @@ class _Given:
     type=click.Path(exists=True, dir_okay=False),
     help="Its wikka.config.php, for administrators and default rights. It is read, and never run.",
 )
+@click.option(
+    "--uploads", type=click.Path(exists=True, file_okay=False), help="Its folder with files: one folder for each page."
+)
 @click.option("--prefix", help="How the names of its tables begin, if there are several wikis: wikka_, for example.")
 @click.option(
     "--zone", type=_Zone(), default="UTC", show_default=True, help="Time zone of the old wiki's database server."
@@ -115,6 +118,7 @@ def import_wikkawiki(
     dump: str | None,
     sqlite: str | None,
     wikka_config: str | None,
+    uploads: str | None,
     prefix: str | None,
     zone: ZoneInfo,
     folder: str | None,
@@ -122,12 +126,14 @@ def import_wikkawiki(
     restart: bool,
     store: StoreOptions,
 ) -> None:
-    """Move a WikkaWiki (1.1.6 to 1.4) here: pages with all their revisions, accounts, rights.
+    """Move a WikkaWiki (1.1.6 to 1.4) here: pages with all their revisions, accounts, rights, files.
 
     \b
     From a dump, plain or compressed:
       mysqldump --default-character-set=utf8mb4 DATABASE > wikka.sql
       wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --zone Europe/Berlin
+    With the files of its folder uploads/:
+      wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --uploads uploads/
     From a wiki on SQLite:
       wikka import-wikkawiki --sqlite wikka.db --wikka-config wikka.config.php
     First see what will look different; this stores nothing:
@@ -140,6 +146,7 @@ def import_wikkawiki(
     if (dump is None) == (sqlite is None):
         raise click.UsageError("Say where the old wiki is: either --dump FILE or --sqlite FILE.")
     config = _config(wikka_config)
+    folder_of_files = Path(uploads) if uploads is not None else None
     given = _Given(dump, sqlite, prefix, folder)
     if dry_run:
         with given.source() as source:
@@ -149,7 +156,7 @@ def import_wikkawiki(
         wiki.prepare()
         begun = time.monotonic()
         with progress_bar(*_COLUMNS, total=source.counts["pages"], pages=0) as show:
-            migrator = Migrator(wiki, accounts_of(wiki), source, zone=zone, config=config)
+            migrator = Migrator(wiki, accounts_of(wiki), source, zone=zone, config=config, uploads=folder_of_files)
             moved = migrator.run(
                 origin=given.origin,
                 restart=restart,
@@ -251,6 +258,8 @@ class _Summary:
             (len(self._moved.rights.written), "pages whose rights were set"),
             (source.repaired, "texts in UTF-8 that were encoded twice: repaired"),
             (source.damaged, "texts that are not in the dump's character set: taken as Windows-1252"),
+            (len(self._moved.uploads.stored), "files stored"),
+            (len(self._moved.uploads.already), "files that were here"),
             (waiting, "comments: they wait in the old wiki, for this one has none yet"),
         ]
         for number, what in rows:
@@ -282,6 +291,8 @@ class _Summary:
             ("pages whose rights were changed here: they stay", rights.changed),
             ("pages with a list that is too long: nobody but owner and administrators passes now", rights.too_long),
             ("rights of pages that are not there", rights.without_page),
+            ("files that this wiki does not take", self._moved.uploads.refused),
+            ("folders and files without a page", self._moved.uploads.without_page),
             ("notes on the rights of the whole site", self._moved.site),
             ("settings that are expressions: not read", self._config.unread if self._config is not None else []),
         ]

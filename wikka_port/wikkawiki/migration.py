@@ -1,8 +1,8 @@
-"""The whole move of a WikkaWiki: accounts, the site's lists, rights, pages; then the comparison of both sides.
+"""The whole move of a WikkaWiki: accounts, the site's lists, rights, pages, files; then the comparison of both sides.
 
-The order matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come before their
-pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so a move that
-was killed is continued by calling it again.
+The order of the parts matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come
+before their pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so
+a move that was killed is continued by calling it again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import tzinfo
+from pathlib import Path
 
 from wikka_port.accounts.factory import Accounts
 from wikka_port.importer import Importer, ImportSummary
@@ -24,6 +25,7 @@ from wikka_port.wikkawiki.php_config import Config
 from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
 from wikka_port.wikkawiki.source_database import Source
 from wikka_port.wikkawiki.source_pages import SourcePages
+from wikka_port.wikkawiki.upload_move import UploadMove, UploadReport
 
 _SPREAD_S = 1.0  # until every process knows that pages have own lists (``rights.stored``)
 
@@ -37,6 +39,7 @@ class Migration:
     accounts: AccountReport
     rights: RightsReport
     site: list[str]  # lines on the lists of the whole site
+    uploads: UploadReport
     compared: list[Compared] = field(default_factory=list)
 
     @property
@@ -55,6 +58,7 @@ class Migrator:
         *,
         zone: tzinfo,
         config: Config | None,
+        uploads: Path | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._wiki = wiki
@@ -63,6 +67,7 @@ class Migrator:
         self._zone = zone
         self._config = config or Config()
         self._has_config = config is not None
+        self._uploads = uploads
         self._pause = pause
         self._account_report, self._rights_report = AccountReport(), RightsReport()
 
@@ -85,7 +90,16 @@ class Migrator:
             compare_rights(self._wiki.rights, RightsSource(self._source, whole, RightsReport()), self._rights_report),
             compare_accounts(self._accounts.directory, self._account_source(AccountReport()), self._account_report),
         ]
-        return Migration(pages, summary, self._account_report, self._rights_report, site, compared)
+        files = self._move_files(whole, compared)
+        return Migration(pages, summary, self._account_report, self._rights_report, site, files, compared)
+
+    def _move_files(self, pages: SourcePages, compared: list[Compared]) -> UploadReport:
+        if self._uploads is None:
+            return UploadReport()
+        move = UploadMove(self._wiki.files, self._uploads, ((tag, name) for tag, name, _ in pages.owners()))
+        move.run()
+        compared.append(move.compare())
+        return move.report
 
     def _pages(self, done: int) -> SourcePages:
         return SourcePages.ordered(self._source, self._zone, skip_pages=done, accounts=self._account_report.names)
