@@ -29,6 +29,8 @@ from columnar.client import Connection, Expect, Put
 from wikka_port import schema
 from wikka_port.accounts import account_check
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
+from wikka_port.files.file_check import FileCheck, is_of_files
+from wikka_port.files.file_rows import FILES
 from wikka_port.link_check import LinkCheck
 from wikka_port.moving.journal import DELETED
 from wikka_port.names import page_key
@@ -77,35 +79,44 @@ def check(
     settle: Callable[[], object] = lambda: None,
     progress: Callable[[str, int], None] = lambda step, done: None,
     clock: Callable[[], int] = clock_ms,
+    with_contents: bool = False,
 ) -> CheckReport:
     """Check all tables, and repair them if ``repair``.  Raises StoreUnavailable.  O(all that is stored).
 
-    ``settle`` must wait for the triggers; it is called before each check of a difference.
+    ``settle`` must wait for the triggers; it is called before each check of a difference.  The bytes of files are read
+    only ``with_contents``.
     """
+
+    def run() -> CheckReport:
+        return _CheckPass(wiki, progress, clock(), with_contents=with_contents).run()
+
     wiki.mover.finish_all()
     settle()
-    first = _CheckPass(wiki, progress, clock()).run()
+    first = run()
     if first.differences:
         settle()
-        again = _CheckPass(wiki, progress, clock()).run()
+        again = run()
         before = frozenset(first.differences)
         lasting = tuple(one for one in again.differences if one in before)
         first = replace(again, differences=lasting, left=lasting)
     if not repair or not (first.differences or first.spare):
         return first
     account_check.finish_leavings(wiki)
-    _repair(wiki, [*first.differences, *first.spare])
-    second = _CheckPass(wiki, progress, clock()).run()
+    _repair(wiki, [*first.differences, *first.spare], clock())
+    second = run()
     if second.differences:
         now = _store_time(wiki) or clock()
-        _repair(wiki, [replace(one, at_ms=max(now, one.at_ms)) for one in second.differences])
-        second = _CheckPass(wiki, progress, clock()).run()
+        _repair(wiki, [replace(one, at_ms=max(now, one.at_ms)) for one in second.differences], clock())
+        second = run()
     return replace(first, left=second.differences)
 
 
 class _CheckPass:
-    def __init__(self, wiki: Wiki, progress: Callable[[str, int], None], now_ms: int) -> None:
+    def __init__(
+        self, wiki: Wiki, progress: Callable[[str, int], None], now_ms: int, *, with_contents: bool = False
+    ) -> None:
         self._wiki = wiki
+        self._with_contents = with_contents
         self._progress = progress
         self._now = now_ms
         self._stamp: int | None = None
@@ -114,6 +125,8 @@ class _CheckPass:
     def run(self) -> CheckReport:
         self._stamp = _store_time(self._wiki)
         found, links = self._wiki.store.run(self._all)
+        self._progress("files", 0)
+        found += _of_files(self._wiki, self._now, with_contents=self._with_contents)
         differences = tuple(one for one in found if one.kind is not Kind.SPARE)
         spare = tuple(one for one in found if one.kind is Kind.SPARE)
         return CheckReport(self._pages, self._revisions, links, differences, differences, spare)
@@ -219,6 +232,16 @@ class _CheckPass:
         for row, cells in wanted.items():
             expected = {schema.NAME: cells[schema.NAME]}
             yield from cell_differences(schema.NAMES, row, expected, stored.get(row, {}), self._at(time_of(cells)))
+
+
+def _file_check(wiki: Wiki, now_ms: int, *, with_contents: bool) -> FileCheck:
+    return FileCheck(wiki.rows, wiki.files.contents, wiki.files.sweep, now_ms, with_contents=with_contents)
+
+
+def _of_files(wiki: Wiki, now_ms: int, *, with_contents: bool) -> list[Difference]:
+    if not wiki.store.run(lambda c: FILES in c.tables()):  # an older folder, before it is prepared
+        return []
+    return list(_file_check(wiki, now_ms, with_contents=with_contents).differences())
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
@@ -364,9 +387,13 @@ def _store_time(wiki: Wiki) -> int | None:
     return wiki.store.run(lambda c: c.table(schema.PAGES).check_and_mutate(nobody, never, put)).timestamp
 
 
-def _repair(wiki: Wiki, differences: Sequence[Difference]) -> None:
+def _repair(wiki: Wiki, differences: Sequence[Difference], now_ms: int) -> None:
     """Repair with one call for each row and timestamp."""
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
+    files = [one for one in differences if is_of_files(one)]
+    if files:
+        _file_check(wiki, now_ms, with_contents=False).repair(files)
+    differences = [one for one in differences if not is_of_files(one)]
     terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:
         if one.table != schema.TERMS:

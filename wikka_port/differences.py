@@ -22,7 +22,7 @@ class Kind(Enum):
     STALE = "stale"  # a cell or a row that should not be there
     DIFFERENT = "different"  # a cell with another value
     SPARE = "spare"  # a cell that no reader needs and that may be there: counted separately, removed by a repair
-    LOST = "lost"  # a revision whose row is gone and cannot be made again
+    LOST = "lost"  # a revision or a file that is gone and cannot be made again
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Difference:
             return f"{where}: is {_format_bytes(self.found)}, should be {_format_bytes(self.expected)}"
         if self.kind in (Kind.STALE, Kind.SPARE):
             return f"{where}: should not be there ({_format_bytes(self.found)})"
+        if self.found:
+            return f"{where}: lost ({_format_bytes(self.found)})"
         return f"{where}: the row of this revision is gone"
 
 

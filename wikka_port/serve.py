@@ -35,6 +35,7 @@ from wikka_port.app import make_application
 from wikka_port.config import WikiConfig
 from wikka_port.counters import Counters, CounterTable
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.files.sweeping import start_sweeping
 from wikka_port.folder_format import FILES_KNOWN, NewerFolder, read_folder
 from wikka_port.limits import RATE_TABLE_ADDRESSES, TRANSFERS_AT_ONCE
 from wikka_port.moving.runner import start_resuming
@@ -133,6 +134,7 @@ def serve_in_process(
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
     start_resuming(wiki)
+    start_sweeping(wiki.files.sweep)
     worker.run(may_continue)
     wiki.store.close()
 

@@ -12,7 +12,7 @@ from wikka_port.accounts.tables import SITE
 from wikka_port.consistency import check
 from wikka_port.files.chunks import CHUNK_BYTES
 from wikka_port.files.file_rows import CHUNKS, FILE, UPLOADS, CurrentFile, FileVersion, file_column
-from wikka_port.files.refusals import FileConflict, NoSavedPage
+from wikka_port.files.refusals import FileConflict, NoSavedPage, UploadGone
 from wikka_port.history import fresh_cells
 from wikka_port.moving.journal import deleted
 from wikka_port.moving.mover import By
@@ -184,3 +184,18 @@ def test_a_stale_row_of_a_page_keeps_its_files(wiki: Wiki) -> None:
     row = wiki.stored_page("Home").row
     fresh = wiki.store.run(lambda c: fresh_cells(c, page_key("Home"), row))
     assert fresh[file_column("a.txt")] == CurrentFile.of(version).pack()
+
+
+def test_an_upload_goes_on_in_another_request(wiki: Wiki) -> None:
+    content = b"0123456789abcdef" * 80_000
+    place = wiki.files.begin("Home", "a.txt", "me", len(content), allow=anybody).place.decode()
+    for start, stop in ((0, 7), (7, CHUNK_BYTES + 5), (CHUNK_BYTES + 5, len(content))):
+        taken = wiki.files.take(wiki.files.upload(place, "me"))
+        with pytest.raises(UploadGone):
+            wiki.files.take(wiki.files.upload(place, "me"))
+        writer = wiki.files.writer(taken)
+        writer.write_piece(content[start:stop])
+        assert writer.finish_part().stored_bytes == stop
+        wiki.files.release_writer(taken)
+    version = wiki.files.commit(wiki.files.settle(wiki.files.upload(place, "me")), ADA, allow=anybody)
+    assert read(wiki, version) == content

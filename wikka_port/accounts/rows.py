@@ -17,7 +17,7 @@ from wikka_port.store import Store, check_and_put
 
 Cells = Mapping[bytes, bytes]
 _STEP = 200
-_KEYS_ONLY = b"KeyOnlyFilter()"
+_KEYS_ONLY = b"FirstKeyOnlyFilter() AND KeyOnlyFilter()"
 
 
 class Rows:

@@ -24,8 +24,9 @@ DIFFERENCES = 1  # exit status
 @store_options
 @click.option("--repair", is_flag=True, help="Put right what differs.")
 @click.option("--json", "as_json", is_flag=True, help="Everything that was found, for programs.")
+@click.option("--contents", is_flag=True, help="Read all files, too, and compare their digests.")
 @click.option("--settle", default=60.0, show_default=True, help="Seconds to wait for the triggers before looking.")
-def check(store: StoreOptions, repair: bool, as_json: bool, settle: float) -> None:
+def check(store: StoreOptions, repair: bool, contents: bool, as_json: bool, settle: float) -> None:
     """Compute every index anew from the pages and say what is missing, stale or different.
 
     Exit status: 0 nothing differs, 1 something did (repaired, if asked), 2 the check could not be done.
@@ -38,7 +39,9 @@ def check(store: StoreOptions, repair: bool, as_json: bool, settle: float) -> No
 
         console = Console(stderr=True)
         with console.status("") if sys.stderr.isatty() else nullcontext() as status:
-            report = consistency.check(wiki, repair=repair, settle=settled, progress=_shower(status))
+            report = consistency.check(
+                wiki, repair=repair, settle=settled, progress=_shower(status), with_contents=contents
+            )
     if as_json:
         click.echo(json.dumps(_as_data(report, repair), indent=1))
     else:

@@ -15,6 +15,7 @@ from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.commands.settings import setting
 from wikka_port.config import FileConfig, MailConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.files.content_types import ALL, BY_ENDING, DEFAULT_ENDINGS
 from wikka_port.files.picture_sources import HOSTS_MAX, checked_host
 from wikka_port.hosts import checked_name
 from wikka_port.markup.formats import FORMATS
@@ -75,6 +76,21 @@ ACCOUNT_OPTIONS: Final = (
 
 FILE_OPTIONS: Final = (
     setting(
+        "--file-bytes-max",
+        default=_DEFAULTS.files.bytes_max,
+        show_default=True,
+        type=click.IntRange(1),
+        help="The largest file of a page.",
+    ),
+    setting(
+        "--file-types",
+        default="default",
+        show_default=True,
+        metavar="ENDINGS",
+        callback=lambda _context, _option, given: _endings(given),
+        help="Types of files that are taken: png,jpg,pdf; default; default,heic; or all.",
+    ),
+    setting(
         "--files-page",
         default=_DEFAULTS.files.shared_page,
         show_default=True,
@@ -107,7 +123,13 @@ def taken_files(given: dict[str, Any]) -> FileConfig:
             "as --foreign-pictures listed --picture-host commons.example --picture-host '*.photos.example'"
         )
     shared_page = normalise(shared_page) if shared_page else ""
-    return FileConfig(foreign_pictures=kind, picture_hosts=hosts, shared_page=shared_page)
+    return FileConfig(
+        bytes_max=given.pop("file_bytes_max"),
+        types=given.pop("file_types"),
+        foreign_pictures=kind,
+        picture_hosts=hosts,
+        shared_page=shared_page,
+    )
 
 
 def _checked_picture_hosts(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -117,6 +139,19 @@ def _checked_picture_hosts(given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(checked_host, given))
     except ValueError as wrong:
         raise click.BadParameter(str(wrong)) from None
+
+
+def _endings(given: str) -> frozenset[str]:
+    """Return the endings of ``--file-types``.  Raises click.BadParameter if one of them means no type."""
+    found: set[str] = set()
+    for one in filter(None, (part.strip().lower().lstrip(".") for part in given.split(","))):
+        if one == "default":
+            found |= DEFAULT_ENDINGS
+        elif one == ALL or one in BY_ENDING:
+            found.add(one)
+        else:
+            raise click.BadParameter(f"'{one}' is no ending that the wiki knows; write for example png,jpg,pdf")
+    return frozenset(found)
 
 
 def taken_metrics(given: dict[str, Any]) -> tuple[str, int] | None:
@@ -265,9 +300,13 @@ def as_arguments(given: Mapping[str, Any]) -> list[str]:
     return [
         f"--{name.replace('_', '-')}={one}"
         for name, value in given.items()
-        for one in (value if isinstance(value, tuple) else (value,))
+        for one in (value if isinstance(value, tuple) else (_text(value),))
         if one is not None and one != ""
     ]
+
+
+def _text(value: Any) -> Any:
+    return ",".join(sorted(value)) if isinstance(value, frozenset) else value
 
 
 def speak_the_language(given: Mapping[str, Any]) -> None:

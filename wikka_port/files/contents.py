@@ -143,13 +143,22 @@ class Contents:
             if place and before is not None and before.life != "gone" and before.place != place:
                 is_damaged = not self._is_whole(sha256, before)
             if is_damaged and before is not None:
-                self.put_upload(_surplus(before, sha256, self._clock()))
+                self.put_surplus(sha256, before)
             after = state_after_upload(before, place or _place(before), size_bytes, is_damaged=is_damaged)
             if after == before or self._rows.change(
                 BLOBS, sha256.encode(), {BLOB_STATE: cell}, {BLOB_STATE: after.pack()}
             ):
                 return after
         raise FilesBusy(sha256)
+
+    def swap_state(self, sha256: str, before: BlobState, after: BlobState) -> bool:
+        """Change the state of a content; return False if it is not ``before``."""
+        return self._rows.change(BLOBS, sha256.encode(), {BLOB_STATE: before.pack()}, {BLOB_STATE: after.pack()})
+
+    def put_surplus(self, sha256: str, state: BlobState) -> None:
+        """List a place for the sweep, unless a content has it then."""
+        time_ms = self._clock()
+        self.put_upload(Upload(state.place, "surplus", "", "", "", "", 0, state.size_bytes, time_ms, sha256))
 
     def _is_whole(self, sha256: str, state: BlobState) -> bool:
         """Return whether the stored content has its digest.  Reads all of it."""
@@ -162,7 +171,3 @@ class Contents:
 
 def _place(state: BlobState | None) -> bytes:
     return b"" if state is None else state.place
-
-
-def _surplus(state: BlobState, sha256: str, time_ms: int) -> Upload:
-    return Upload(state.place, "surplus", "", "", "", "", 0, state.size_bytes, time_ms, sha256)

@@ -17,7 +17,8 @@ key.
     v:...       ``FileVersion``   never changed once written
     b:state     ``BlobState``     "STATE:PLACE:SIZE:MARK"
     r:ROW       the row in ``files``, as the qualifier; the value is the time in ms
-    u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload
+    u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload.  In the row SWEPT_ROW it is the time
+                of the last sweep: whoever changes it sweeps
 
 The protocol of an upload (one call of the store each; U marks the place of the new chunks):
     1. begin    uploads[U] is put                                          state open
@@ -33,7 +34,7 @@ The protocol of an upload (one call of the store each; U marks the place of the 
     8. end      chunks[U...] are deleted if the blob has another place; then uploads[U]
 The cell of step 7 decides.  A crash before it leaves rows that no reader finds, a crash after it a whole file.
 
-The sweep of a content that no row of ``blob_refs`` names, a day after the last of them went:
+The sweep of a content that no row of ``blob_refs`` names:
     a. mark     blobs[sha]: "live:P" -> "sweeping:P:MARK"                  one checkAndPut; MARK is the sweep's own
     b. read     blob_refs[sha]: if it has a cell, "sweeping:P:MARK" -> "live:P", and the sweep ends
     c. list     uploads[P] is put                                          state surplus
@@ -54,8 +55,9 @@ Invariants:
         before each chunk.
     F5. Places are never used twice, so a late delete of step e or 8 deletes nothing of a later upload.
 
-The sweep of ``uploads`` takes rows whose last chunk is older than GRACE_MS.  It deletes the chunks unless the blob of
-the row's digest names their place and is not gone; then it deletes the row.  A reference whose row of ``files`` is
+The sweep of ``uploads`` takes rows whose last chunk is older than GRACE_MS, by a ``checkAndPut`` of ``u:time``, which
+also gives an upload that has waited its new time.  It deletes the chunks unless the blob of the row's digest names
+their place and is not gone; then it deletes the row.  A reference whose row of ``files`` is
 missing is removed once it is older than GRACE_MS.  An upload that takes longer than COMMIT_MS from step 3 to step 7
 begins again at step 3, with a new time; so only a process that stands still for a day between two calls could commit a
 version without chunks, and it reads the blob once more before it answers.  Readers ignore "sweeping": its chunks are
@@ -92,6 +94,7 @@ FILE: Final = b"file:"  # in ``pages`` and ``deleted``
 BLOB_STATE: Final = b"b:state"
 REFERENCE: Final = b"r:"
 CHUNK: Final = b"c:data"
+SWEPT_ROW: Final = b"~swept"  # in ``uploads``
 UPLOAD_STATE: Final = b"u:state"
 UPLOAD_WRITER: Final = b"u:writer"
 UPLOAD_STORED: Final = b"u:stored"
@@ -295,8 +298,8 @@ def state_after_upload(
 
 def state_of_sweep(before: BlobState, mark: bytes, step: Literal["mark", "give up", "drop"]) -> BlobState | None:
     """Return the state after a step of the sweep ``mark``, or None if the blob is not in a state for it."""
-    if step == "mark":
-        return BlobState("sweeping", before.place, before.size_bytes, mark) if before.life == "live" else None
+    if step == "mark":  # also if an earlier sweep crashed after its mark
+        return None if before.life == "gone" else BlobState("sweeping", before.place, before.size_bytes, mark)
     if (before.life, before.mark) != ("sweeping", mark):
         return None
     if step == "give up":

@@ -30,6 +30,7 @@ from wikka_port.files.contents import Contents
 from wikka_port.files.file_names import clean_file_name
 from wikka_port.files.file_rows import (
     COMMIT_MS,
+    FILE,
     GRACE_MS,
     UPLOAD_TIME,
     UPLOAD_WRITER,
@@ -37,6 +38,7 @@ from wikka_port.files.file_rows import (
     CurrentFile,
     FileVersion,
     Upload,
+    files_in,
     parse_found,
 )
 from wikka_port.files.refusals import (
@@ -47,6 +49,7 @@ from wikka_port.files.refusals import (
     TooManyFiles,
     UploadGone,
 )
+from wikka_port.files.sweeping import Sweep
 from wikka_port.files.uploading import UploadWriter, settled
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.mover import By
@@ -76,14 +79,25 @@ class StoredFiles:
         self.on_step_done = on_step_done
         self._rows = rows
         self._pages = pages
+        self.sweep = Sweep(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
         self._committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step))
         self._clock = clock_ms
+
+    def set_config(self, config: FileConfig) -> None:
+        """Change the bounds, for a command that has its own.  Call before the first upload."""
+        self.config = config
 
     # --- reading -----------------------------------------------------------------------------------
 
     def files_of(self, page: str) -> dict[str, CurrentFile]:
         """Return the files of a page by name, with those that were removed.  Raises NoSavedPage."""
         return dict(self._committing.find_page(normalise(page), b"").files)
+
+    def all_files(self) -> Iterator[tuple[str, dict[str, CurrentFile]]]:
+        """Yield each page that has files, with its files by name.  O(all pages), without their texts."""
+        for _row, cells in self._rows.scan(schema.PAGES, columns=[FILE[:-1], schema.NAME, schema.VERSIONCOUNT]):
+            if is_there(cells) and (files := files_in(cells)):
+                yield text_in(cells, schema.NAME), files
 
     def versions(self, page: str, name: str, *, limit: int = VERSIONS_MAX) -> list[FileVersion]:
         """Return the versions of a file, the newest first.  Raises NoSuchFile and NoSavedPage."""
@@ -177,7 +191,8 @@ class StoredFiles:
 
     def uploads(self, owner: str) -> list[Upload]:
         """Return the uploads of ``owner`` that are not committed.  O(all uploads under way)."""
-        read = (Upload(row, **fields_in(Upload, cells)) for row, cells in self._rows.scan(UPLOADS))
+        found = ((row, cells) for row, cells in self._rows.scan(UPLOADS) if is_place(row))
+        read = (Upload(row, **fields_in(Upload, cells)) for row, cells in found)
         return [one for one in read if one.owner == owner and one.state in ("open", "whole") and one.time_ms]
 
     def take(self, upload: Upload) -> Upload:

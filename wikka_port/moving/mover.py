@@ -36,6 +36,9 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.application_indexes import run_indexes
+from wikka_port.files.contents import Contents
+from wikka_port.files.file_rows import FILES
+from wikka_port.files.sweeping import Sweep
 from wikka_port.limits import HIDDEN_MAX
 from wikka_port.moving import beside
 from wikka_port.moving.journal import (
@@ -398,12 +401,15 @@ class Mover:
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
     def _remove_for_good(self, move: Move) -> None:
-        """Remove the drafts, suggestions and networks of a deleted page, then its revisions, then its row."""
+        """Remove drafts, suggestions and networks of a deleted page, then its revisions, its files, and its row."""
         self._store.run(lambda c: beside.remove(c, move))
         self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
         self._store.run(lambda c: _remove_rows(c, schema.REVISIONS, begin))
         self.on_step_done("texts")
+        if self._store.run(lambda c: FILES in c.tables()):  # not in an older folder before it is prepared
+            Sweep(self._rows, Contents(self._rows, self._clock), self._clock, self.on_step_done).erase_versions(begin)
+        self.on_step_done("files")
         self._run(move, MoveSteps.leave)
 
 
