@@ -20,7 +20,7 @@ from wikka_port.assets import language_of, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
-from wikka_port.handlers import HANDLERS, POSTABLE
+from wikka_port.handlers import HANDLERS, METHODS
 from wikka_port.handlers.download import handle_download
 from wikka_port.hosts import Hosts
 from wikka_port.limits import QUICK_CHARS
@@ -56,6 +56,7 @@ _EXPENSIVE_HANDLERS: Final = frozenset(
 )  # always expensive; other handlers are so for some pages only
 # A POST to these handlers hashes a password.
 _HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})
+_TRANSFERRING: Final = frozenset({"files", "upload"})  # these handlers move to the transfers by themselves
 _EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
 _EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # a draft is only read and stored, never parsed
 _FOREVER: Final = "public, max-age=31536000, immutable"
@@ -130,8 +131,9 @@ class Application:
             old = place_of_script(request.path, request.args, site.config.root_page)
             if old is not None:
                 return redirect(old, status=301)
-        if request.method not in ("GET", "HEAD") and not (request.method == "POST" and where.handler in POSTABLE):
-            raise MethodNotAllowed(["GET", "HEAD", "POST"] if where.handler in POSTABLE else ["GET", "HEAD"])
+        allowed = ("GET", "HEAD", *METHODS.get(where.handler, ()))
+        if request.method not in allowed:
+            raise MethodNotAllowed(allowed)
         if where.kind == "file":
             site = site.for_visitor(_visitor(site, request))
             speak(site.language_of(site.visitor))
@@ -142,7 +144,8 @@ class Application:
         if where.kind in ("page", "site"):
             hashes = request.method == "POST" and where.handler in _HASHING
             quick_bytes = _EXPENSIVE_DRAFT_BYTES if where.handler == "draft" else _EXPENSIVE_FORM_BYTES
-            if hashes or where.handler in _EXPENSIVE_HANDLERS or (request.content_length or 0) > quick_bytes:
+            is_long = (request.content_length or 0) > quick_bytes and where.handler not in _TRANSFERRING
+            if hashes or where.handler in _EXPENSIVE_HANDLERS or is_long:
                 run_in_slow_lane(request.environ)
             site = site.for_visitor(_visitor(site, request), lambda: run_in_slow_lane(request.environ))
             speak(site.language_of(site.visitor))

@@ -92,12 +92,15 @@ class BodyPipe(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read what is there, and wait if there is nothing.  Returns 0 at the end.  Raises ClientDisconnected."""
+        """Read what is there, and wait if there is nothing.  Returns 0 at the end.
+
+        Raises ClientDisconnected if the body is broken and all that came of it was read.
+        """
         self._begin()
         with self._changed:
             while not self._bytes and self._sender == "sending" and self._reader == "reading":
                 self._changed.wait()
-            if self._sender == "broken":
+            if self._sender == "broken" and not self._bytes:
                 raise ClientDisconnected
             before = len(self._bytes)
             into = memoryview(buffer).cast("B")

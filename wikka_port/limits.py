@@ -47,7 +47,9 @@ TRANSFERS_AT_ONCE: Final = 8  # in one process, each in a thread of its own
 TRANSFERS_OF_NETWORK: Final = 4  # of them; further ones of the network wait, and others pass them
 TRANSFERS_WAITING_MAX: Final = 32  # in one process; the next ones get 503
 TRANSFERS_WAITING_OF_NETWORK: Final = 16
-TRANSFER_FROM_BYTES: Final = 1 << 20  # a larger answer is a transfer
+# A larger answer is a transfer.  A smaller one waits for a slow reader in a file, and no thread waits: but a page with
+# thirty photographs, fetched at once through a proxy that speaks HTTP/2, must not be too many transfers of a network.
+TRANSFER_FROM_BYTES: Final = 4 << 20
 TRANSFER_OUTPUT_BYTES: Final = 2 << 20  # of an answer that its client has not read; then the thread waits
 TRANSFER_STALLED_S: Final = 60.0  # a client of which fewer bytes than the next line says came or went is cut off
 TRANSFER_STALLED_BYTES: Final = 16_384

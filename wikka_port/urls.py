@@ -35,11 +35,12 @@ SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",
+    "upload",
 })  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"
-UPLOAD_PATH: Final = "/-/upload"  # of an upload in parts
+_UPLOAD_PATH: Final = "/-/upload"  # of an upload in parts
 _PLAIN_IN_FILES: Final = "!$'()*,@"
 _FILES: Final = "/files"  # between a page's name and that of its file
 
@@ -76,7 +77,7 @@ def route(path: str, root_page: str) -> Route:
 def takes_upload(method: str, path: str) -> bool:
     """Return whether such a request is an upload, whose body has no bound but the site's bound of a file."""
     if path.startswith(SITE_PREFIX):
-        return method == "PATCH" and path == UPLOAD_PATH
+        return method == "PATCH" and path == _UPLOAD_PATH
     return method == "POST" and path.rstrip("/").endswith(_FILES)
 
 

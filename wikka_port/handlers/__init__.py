@@ -45,6 +45,8 @@ from wikka_port.handlers.show import handle_html, handle_print, handle_show
 from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
 from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code
 from wikka_port.handlers.suggestion import handle_suggestion
+from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
+from wikka_port.handlers.upload import handle_upload
 from wikka_port.site import Site
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
 
@@ -98,6 +100,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "suggest": handle_suggest,
     "suggestion": handle_suggestion,
     "undelete": handle_undelete,
+    "upload": handle_upload,
     "wantedpages": handle_wanted_pages,
 }
 POSTABLE: Final = frozenset(
@@ -107,4 +110,9 @@ POSTABLE: Final = frozenset(
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )
+# What a handler takes beside GET and HEAD.
+METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(POSTABLE, ("POST",)),
+    "upload": TAKEN_OF_UPLOADS,
+}
 assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS, "urls.py decides which words are handlers"

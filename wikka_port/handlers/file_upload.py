@@ -35,7 +35,9 @@ from wikka_port.files.upload_form import (
 from wikka_port.files.uploading import UploadWriter
 from wikka_port.forms import STALE_FORM, is_genuine
 from wikka_port.limits import FORM_FILES_MAX
+from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
@@ -44,6 +46,13 @@ log = logging.getLogger(__name__)
 
 _TAKEN: Final = N_("The page has a file of this name. Tick the box to replace it, or give the new one another name.")
 _BROKEN_OFF: Final = N_("The upload broke off. Files that were whole by then are there; send the others again.")
+
+
+class NameTaken(FileRefused):
+    """The page has a file of the name, and the form does not say that it is to be replaced."""
+
+    def __init__(self) -> None:
+        super().__init__(_(_TAKEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,8 @@ def receive(site: Site, request: Request, name: str) -> Received:
     if request.mimetype == "application/x-www-form-urlencoded":  # a form without files
         problem = Refused(_("No file was chosen."), 400) if is_genuine(site, request) else Refused(_(STALE_FORM), 403)
         return Received(fields=request.form, status=problem.status, problem=str(problem))
+    site.wiki.files(name).require_write()  # before a byte of the body is read
+    run_as_transfer(request.environ)
     try:
         receiver = _Receiver(site, request, name, UploadForm(request.headers.get("Content-Type", "")))
     except BadForm as bad:
@@ -156,23 +167,12 @@ class _Receiver:
             self._refuse(_("Too many files came at once. The next one can come in {wait_s} s.", wait_s=int(wait_s) + 1))
             return
         try:
-            if self._replaced(self._files, begins.name) is None:
-                self._refuse(_(_TAKEN))
-                return
+            replaced_version(self._files, self._fields, begins.name)
             owner, _cookie = owner_to_keep(self._site, self._request)
             self._upload = self._files.begin(begins.name, owner)
             self._writer = self._files.writer(self._upload)
         except (InvalidFileName, FileRefused) as refused:
             self._refuse(str(refused))
-
-    def _replaced(self, files: GuardedFiles, name: str) -> str | None:
-        """Return the token of the version that a file of this name replaces, "" if it is new, None if it is refused."""
-        if self._fields.get("replaces"):
-            return self._fields["replaces"]
-        _own, current = files.find(name)
-        if current is None or not current.is_there:
-            return ""
-        return current.token if self._fields.get("replace") == "yes" else None
 
     def _write(self, writer: UploadWriter, content: bytes) -> None:
         try:
@@ -181,20 +181,8 @@ class _Receiver:
             self._refuse(str(refused))
 
     def _commit(self, files: GuardedFiles, writer: UploadWriter) -> None:
-        fields = self._fields
         try:
-            whole = files.settle(writer.finish_part(), keep_metadata=fields.get("keep-metadata") == "yes")
-            self._upload = whole  # in another place, if metadata was removed
-            replaces = self._replaced(files, whole.name)
-            if replaces is None:
-                self._refuse(_(_TAKEN))
-                return
-            version = files.commit(
-                whole,
-                note=fields.get("note", "")[: self._site.config.max_note_chars],
-                alt=" ".join(fields.get("alt", "").split())[:ALT_CHARS_MAX],
-                replaces=replaces,
-            )
+            version = make_file(self._site, files, writer.finish_part(), self._fields)
         except (NotAccepted, InvalidFileName, FileRefused) as refused:
             self._refuse(str(refused))
         else:
@@ -204,3 +192,35 @@ class _Receiver:
     def _refuse(self, why: str) -> None:
         self.refused.append((self._given, why))
         self.close()
+
+
+def replaced_version(files: GuardedFiles, fields: Mapping[str, str], name: str) -> str:
+    """Return the token of the version that a file of this name replaces, "" if it is new.  Raises NameTaken."""
+    if fields.get("replaces"):
+        return fields["replaces"]
+    _own, current = files.find(name)
+    if current is None or not current.is_there:
+        return ""
+    if fields.get("replace") != "yes":
+        raise NameTaken
+    return current.token
+
+
+def make_file(site: Site, files: GuardedFiles, upload: Upload, fields: Mapping[str, str]) -> FileVersion:
+    """Make a whole upload a file of its page; ``fields`` are those of the form.
+
+    Throws the upload away if it is refused: raises NotAccepted, InvalidFileName, FileRefused, NotAllowed.
+    """
+    try:
+        if upload.state == "open":
+            upload = files.settle(upload, keep_metadata=fields.get("keep-metadata") == "yes")
+        return files.commit(
+            upload,
+            note=fields.get("note", "")[: site.config.max_note_chars],
+            alt=" ".join(fields.get("alt", "").split())[:ALT_CHARS_MAX],
+            replaces=replaced_version(files, fields, upload.name),
+        )
+    except (NotAccepted, InvalidFileName, FileRefused, NotAllowed):
+        with contextlib.suppress(StoreUnavailable):
+            files.abandon(upload)
+        raise

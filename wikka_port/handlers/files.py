@@ -1,6 +1,7 @@
 """The files of a page: listed, added, described, replaced, removed and brought back.
 
-    /Name/files             all files and the form that adds some; POST adds them (``file_upload``)
+    /Name/files             all files and the form that adds some; POST adds them (``file_upload``), or begins an
+                            upload in parts (``upload``)
     /Name/file?file=...     one file and its versions; POST describes it, removes it, or brings a version back
 
 A removed file keeps its versions, so nothing is lost; every change is a version of its own, with author and time.
@@ -18,6 +19,7 @@ from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, lookup_key
 from wikka_port.files.refusals import FileRefused
 from wikka_port.forms import answer_form, form_page
 from wikka_port.handlers.file_upload import Received, receive
+from wikka_port.handlers.upload import begin_upload
 from wikka_port.refusals import missing_page
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.rules import Privilege
@@ -33,6 +35,8 @@ def handle_files(site: Site, request: Request, name: str) -> Response:
     page = site.wiki.page(name)
     if page is None:
         return missing_page(site, name)
+    if request.method == "POST" and "Tus-Resumable" in request.headers:
+        return begin_upload(site, request, name)
     if request.method != "POST":
         return _files_page(site, request, name, Received())
     received = receive(site, request, name)

@@ -80,6 +80,7 @@ SITE_QUERIES = {
     "search": ["?q=e", "?q=sek", "?q=vault", "?q=Sekretum+own", "?q=Vault/Kryptos", "?q=Wantedthere"],
     "sessions": [""],
     "settings": [""],
+    "upload": ["", "?page=Sekretum+own&id=0123456789abcdef"],  # 405: HEAD and PATCH are in test_resumed_uploads
     "wantedpages": ["", "?after=A", "?from=0"],
 }
 OTHERS = ["/", "/api/titles", *(f"/{name}" for name in RESERVED)]

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from tests.support.served_application import answer, ask, connect, length_of, read_all, serving
-from tests.support.transfers import Transfers, connect_from, content, digest_of, head, received
+from tests.support.transfers import PIECE, Transfers, connect_from, content, digest_of, head, received
 from wikka_port.body_pipe import BodyPipe, ClientDisconnected
 from wikka_port.counters import TRANSFER_BYTES, TRANSFERS
 from wikka_port.limits import (
     PIPE_BYTES,
+    TRANSFER_OUTPUT_BYTES,
     TRANSFERS_AT_ONCE,
     TRANSFERS_OF_NETWORK,
     TRANSFERS_WAITING_MAX,
@@ -97,6 +98,7 @@ def test_a_pipe_drops_what_nobody_reads_and_says_when_the_client_has_gone() -> N
     broken = BodyPipe(lambda: None, lambda: None)
     broken.append(b"x")
     broken.break_off()
+    assert broken.read(2) == b"x"
     with pytest.raises(ClientDisconnected):
         broken.read(1)
 
@@ -143,6 +145,16 @@ def test_a_transfer_takes_little_memory_whatever_its_size(size: int, most: int) 
                 assert peak_bytes(process.pid) - before < most
         finally:
             process.kill()
+
+
+def test_a_slow_reader_has_two_megabytes_waiting_in_memory() -> None:
+    with serving(Transfers(), max_text_bytes=1) as (worker, port, _), connect_from(port, 2, 4_096) as slow:
+        ask(slow, f"/down?bytes={20 * LARGE}")
+        wait_until(lambda: any(one.total_outbufs_len for one in worker.server.active_channels.values()))
+        (channel,) = worker.server.active_channels.values()
+        wait_until(lambda: channel.total_outbufs_len > TRANSFER_OUTPUT_BYTES)
+        assert channel.total_outbufs_len <= TRANSFER_OUTPUT_BYTES + len(PIECE)
+        assert not any(buffer.overflowed for buffer in channel.outbufs), "none of it is in a file"
 
 
 # --- slow clients -----------------------------------------------------------------------------------
@@ -410,6 +422,8 @@ def test_a_client_that_has_read_its_refusal_ends_the_connection() -> None:
         with connect(port) as connection:
             connection.sendall(head(50 * LARGE, "/Refused/files"))
             read_all(connection)
+            (channel,) = worker.server.active_channels.values()
+            wait_until(lambda: not channel.writable())  # else the loop would spin
         wait_until(lambda: not worker.server.active_channels)
 
 

@@ -1,0 +1,96 @@
+"""Files are sent in parts by the script, and an upload continues after a break of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import quiet_pages
+from tests.support import axe
+from tests.support.wiki_server import WikiServer, running_wiki
+from wikka_port.files.file_rows import UPLOADS
+from wikka_port.rights.rules import PageRights, Privilege
+
+SIZE = 20_000_000
+NO_NETWORK = ("Failed to load resource: net::ERR_FAILED", "Failed to load resource: net::ERR_CONNECTION")
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    path = tmp_path / "Long ünï.csv"
+    path.write_bytes(b"".join(b"%09d\n" % number for number in range(SIZE // 10)))
+    return path
+
+
+@pytest.fixture
+def open_page(browser: Any, server: WikiServer) -> Iterator[Any]:
+    server.wiki.save("P", "A text.", author="Ann", base=0)
+    with quiet_pages(browser, server, 422, ignored=NO_NETWORK) as open_one:
+        yield open_one
+
+
+def test_an_upload_continues_after_a_break(open_page: Any, server: WikiServer, large: Path) -> None:
+    page = open_page()
+    parts: list[int] = []
+
+    def pass_on(route: Any) -> None:
+        if route.request.method == "PATCH":
+            parts.append(int(route.request.headers["upload-offset"]))
+            if len(parts) == 2:
+                route.abort()
+                return
+        route.continue_()
+
+    page.route("**/-/upload*", pass_on)
+    page.goto("/P/files")
+    page.fill("input[name=note]", "ein Ü")
+    page.set_input_files("input[type=file]", large)
+    page.click("button:text('Upload')")
+    page.wait_for_selector("text=The connection is broken; the upload continues by itself.")
+    assert axe.findings(page) == []
+    page.wait_for_url("**/P/files?added=1")
+    assert parts == [0, 8_388_608, 8_388_608, 16_777_216]
+    (version,) = server.wiki.files.versions("P", "Long ünï.csv")
+    assert (version.size_bytes, version.note) == (SIZE, "ein Ü")
+    assert b"".join(server.wiki.files.content(version)) == large.read_bytes()
+    assert list(server.wiki.rows.scan(UPLOADS)) == []
+
+
+def test_what_is_refused_is_said_beside_its_name_and_a_stopped_upload_leaves_nothing(
+    open_page: Any, server: WikiServer, large: Path, tmp_path: Path
+) -> None:
+    program, text = tmp_path / "evil.exe", tmp_path / "fine.txt"
+    program.write_bytes(b"MZ\x00\x01" * 100)
+    text.write_text("fine")
+    page = open_page()
+    page.goto("/P/files")
+    page.set_input_files("input[type=file]", [program, text])
+    page.click("button:text('Upload')")
+    page.wait_for_selector(".uploads >> text=Not added: The wiki does not know this kind of file.")
+    page.wait_for_selector(".uploads >> text=Added.")
+    page.route("**/-/upload*", lambda route: route.abort() if route.request.method == "PATCH" else route.continue_())
+    page.set_input_files("input[type=file]", large)
+    page.click("button:text('Upload')")
+    page.wait_for_selector("text=The connection is broken")
+    with page.expect_request(lambda request: request.method == "DELETE") as deleted:
+        page.click("button:text('Stop')")
+    assert deleted.value.response().status == 204
+    page.wait_for_selector(".uploads >> text=Stopped.")
+    assert list(server.wiki.rows.scan(UPLOADS)) == []
+    assert [name for name, one in server.wiki.files.files_of("P").items() if one.is_there] == ["fine.txt"]
+
+
+def test_a_refusal_is_seen_though_the_browser_still_sends(browser: Any, large: Path) -> None:
+    """The file is larger than what the wiki reads and drops behind its answer."""
+    with running_wiki(max_text_bytes=1) as server:
+        server.wiki.save("P", "A text.", author="Ann", base=0, owner="Ann")
+        with quiet_pages(browser, server, 403) as open_one:
+            page = open_one(java_script_enabled=False)
+            page.goto("/P/files")
+            page.set_input_files("input[type=file]", large)
+            server.wiki.rights.change("P", PageRights("Ann"), "Ann", {Privilege.WRITE: "Ann"})
+            page.click("button:text('Upload')")
+            page.wait_for_selector("text=You may not edit this page.")

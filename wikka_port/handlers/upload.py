@@ -1,0 +1,228 @@
+"""Uploads in parts, which continue after a break: the protocol tus 1.0 (``files.resumable``).
+
+    POST     /Name/files              begins an upload; ``Location`` names its address (``begin_upload``)
+    HEAD     /-/upload?page=&id=      how much is stored
+    PATCH                             the next part; the last one makes the file, which ``Content-Location`` names
+    DELETE                            throws the upload away
+    OPTIONS                           the versions and bounds of the protocol
+
+``Upload-Metadata`` has the fields of the form at ``/Name/files``, with the file's name as ``filename``.  Every request
+that changes something has the form's token in ``X-Form-Token``.  An upload belongs to the account, or else to the
+browser, that began it; for everybody else there is none at its address.
+
+    404   no such upload, or it has ended
+    409   a part does not begin where the stored part ends
+    422   the whole file is not taken: its type, its name; the upload has ended
+    423   another request writes to it; after 90 s of silence the next one may
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from werkzeug.exceptions import ClientDisconnected, MethodNotAllowed
+from werkzeug.http import http_date
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
+from wikka_port.files.content_types import NotAccepted
+from wikka_port.files.file_names import InvalidFileName
+from wikka_port.files.file_rows import GRACE_MS, Upload
+from wikka_port.files.refusals import FileRefused, UploadGone
+from wikka_port.files.resumable import (
+    EXTENSIONS,
+    VERSION,
+    Progress,
+    Rejected,
+    check_part,
+    check_version,
+    length_in,
+    metadata_in,
+)
+from wikka_port.files.upload_form import READ_BYTES
+from wikka_port.forms import STALE_FORM, is_genuine
+from wikka_port.handlers.file_upload import make_file, replaced_version
+from wikka_port.names import InvalidName
+from wikka_port.refusals import sentence
+from wikka_port.request_queues import run_as_transfer
+from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.site import Site
+from wikka_port.store import StoreUnavailable
+from wikka_port.texts import N_, _
+from wikka_port.urls import file_path, site_path
+
+TAKEN: Final = ("DELETE", "OPTIONS", "PATCH")  # beside HEAD
+FIELDS: Final = frozenset({"note", "alt", "replace", "replaces", "keep-metadata"})
+FIELD_CHARS_MAX: Final = 2_000
+_ENDED: Final = N_("There is no such upload, or it has ended. Send the file again.")
+
+
+def begin_upload(site: Site, request: Request, name: str) -> Response:
+    """Answer a POST of tus to ``/Name/files``."""
+    try:
+        check_version(_headers(request))
+        _check_token(site, request)
+        length = length_in(_headers(request), site.config.files.bytes_max)
+        if not length:
+            raise Rejected(400, _("The file is empty."))
+        fields = metadata_in(_headers(request))
+        upload, cookie = _begun(site, request, name, length, fields)
+    except Rejected as rejected:
+        return _rejection(rejected)
+    response = _answer(site, 201, upload)
+    response.headers["Location"] = site_path("upload", page=upload.page, id=upload.place.decode())
+    remember(request, response, cookie)
+    return response
+
+
+def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping[str, str]) -> tuple[Upload, str]:
+    """Begin an upload, and return it with the browser's cookie.  Raises Rejected, StoreUnavailable."""
+    kept = {key: value[:FIELD_CHARS_MAX] for key, value in fields.items() if key in FIELDS}
+    owner, cookie = owner_to_keep(site, request)
+    try:
+        files = site.wiki.files(name)
+        files.require_write()
+        wait_s = site.pace.uploads.wait_s(request.remote_addr or "")
+        if wait_s:
+            why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=int(wait_s) + 1)
+            raise Rejected(429, why)
+        replaced_version(files, kept, fields.get("filename", ""))
+        return files.begin(fields.get("filename", ""), owner, length, fields=json.dumps(kept)), cookie
+    except NotAllowed as refused:
+        raise Rejected(403, sentence(site, refused)) from None
+    except (InvalidFileName, FileRefused) as refused:
+        raise Rejected(422, str(refused)) from None
+
+
+def handle_upload(site: Site, request: Request, name: str) -> Response:
+    if request.method == "OPTIONS":
+        return _options(site)
+    if request.method == "GET":
+        raise MethodNotAllowed(("HEAD", *TAKEN))
+    try:
+        check_version(_headers(request))
+        if request.method == "HEAD":
+            _files, upload = _found(site, request)
+            return _answer(site, 200, upload)
+        _check_token(site, request)
+        files, upload = _found(site, request)
+        if request.method == "DELETE":
+            files.abandon(upload)
+            return _plain(204)
+        return _continue(site, request, files, upload)
+    except Rejected as rejected:
+        return _rejection(rejected)
+
+
+def _found(site: Site, request: Request) -> tuple[GuardedFiles, Upload]:
+    """Return the upload at the address, with the files of its page.  Raises Rejected (404), StoreUnavailable."""
+    with contextlib.suppress(NotAllowed, InvalidName):
+        files = site.wiki.files(request.args.get("page", ""))
+        for owner in owners_of(site, request):
+            with contextlib.suppress(UploadGone):
+                upload = files.upload(request.args.get("id", ""), owner)
+                if upload.page == files.page and upload.length_bytes:
+                    return files, upload
+    raise Rejected(404, _(_ENDED))
+
+
+def _continue(site: Site, request: Request, files: GuardedFiles, upload: Upload) -> Response:
+    """Store the next part, and make the file if it is whole.  Raises Rejected, StoreUnavailable."""
+    length = request.content_length or 0  # a request without it has no body (the server knows that of chunks)
+    check_part(_headers(request), length, _progress(upload))
+    run_as_transfer(request.environ)  # before the upload is taken: the handler starts again
+    try:
+        taken = files.take(upload)
+    except UploadGone:
+        raise Rejected(423, "another request writes to this upload") from None
+    except NotAllowed as refused:
+        raise Rejected(403, sentence(site, refused)) from None
+    if length:
+        taken = _written(request, files, taken)
+    if not _progress(taken).is_whole:
+        files.release_writer(taken)
+        return _answer(site, 204, taken)
+    return _completed(site, files, taken)
+
+
+def _written(request: Request, files: GuardedFiles, upload: Upload) -> Upload:
+    """Store a part; if it breaks off, store what has come.  Raises Rejected, ClientDisconnected, StoreUnavailable."""
+    writer = files.writer(upload)
+    try:
+        while piece := request.stream.read(READ_BYTES):
+            writer.write_piece(piece)
+        return writer.finish_part()
+    except UploadGone:
+        raise Rejected(423, "another request writes to this upload by now") from None
+    except (ClientDisconnected, StoreUnavailable):
+        with contextlib.suppress(UploadGone, StoreUnavailable):
+            files.release_writer(writer.finish_part())
+        raise
+
+
+def _completed(site: Site, files: GuardedFiles, upload: Upload) -> Response:
+    """Make a whole upload a file of its page.  Raises Rejected, StoreUnavailable."""
+    try:
+        version = make_file(site, files, upload, json.loads(upload.fields or "{}"))
+    except (NotAccepted, InvalidFileName, FileRefused) as refused:
+        raise Rejected(422, str(refused)) from None
+    except NotAllowed as refused:
+        raise Rejected(403, sentence(site, refused)) from None
+    response = _plain(204)
+    response.headers["Upload-Offset"] = str(upload.length_bytes)
+    response.headers["Content-Location"] = file_path(upload.page, version.name)
+    return response
+
+
+def _progress(upload: Upload) -> Progress:
+    """Return how much is stored; a picture that is whole may have become shorter by its metadata."""
+    stored = upload.length_bytes if upload.state == "whole" else upload.stored_bytes
+    return Progress(stored, upload.length_bytes)
+
+
+def _headers(request: Request) -> dict[str, str]:
+    """Return the headers that ``resumable`` reads."""
+    names = ("Tus-Resumable", "Upload-Length", "Upload-Metadata", "Upload-Offset", "Content-Type")
+    return {name: request.headers.get(name, "") for name in names}
+
+
+def _check_token(site: Site, request: Request) -> None:
+    """Raise Rejected (403) unless a page of the wiki sent the request."""
+    if not is_genuine(site, request, request.headers.get("X-Form-Token", "")):
+        raise Rejected(403, _(STALE_FORM))
+
+
+def _plain(status: int, text: str = "") -> Response:
+    response = Response(text, status=status, content_type="text/plain; charset=utf-8")
+    response.headers["Tus-Resumable"] = VERSION
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _answer(site: Site, status: int, upload: Upload) -> Response:
+    response, progress = _plain(status), _progress(upload)
+    response.headers["Upload-Offset"] = str(progress.offset)
+    response.headers["Upload-Length"] = str(progress.length_bytes)
+    ends = datetime.fromtimestamp((upload.time_ms + GRACE_MS) / 1000, UTC)
+    response.headers["Upload-Expires"] = http_date(ends)
+    return response
+
+
+def _rejection(rejected: Rejected) -> Response:
+    response = _plain(rejected.status, f"{rejected}\n")
+    if rejected.status == 412:
+        response.headers["Tus-Version"] = VERSION
+    return response
+
+
+def _options(site: Site) -> Response:
+    response = _plain(204)
+    response.headers["Tus-Version"] = VERSION
+    response.headers["Tus-Extension"] = EXTENSIONS
+    response.headers["Tus-Max-Size"] = str(site.config.files.bytes_max)
+    return response
