@@ -1,6 +1,7 @@
 """Reading the table ``wanted``: its rows are candidates, and the reader checks whether the page of each exists.
 
-``triggers`` writes the cells; its W1 to W3 prove that no wanted page lacks one.
+``triggers`` writes the cells; its W1 to W3 prove that no wanted page lacks one.  Names of files, as in [[Picture.png]],
+are links to pages for the index, and no wanted pages.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
+from wikka_port.markup.file_slots import names_file
 from wikka_port.page_rows import Cells, is_there
 from wikka_port.store import rows_in_steps
 
@@ -50,7 +52,7 @@ def _rank(entry: tuple[str, int]) -> tuple[int, bytes]:
 def _entries(connection: Connection, step: Mapping[bytes, Cells]) -> Iterator[tuple[str, int]]:
     there = existing(connection, step)
     entries = (_entry(connection, row, cells) for row, cells in step.items() if row not in there)
-    yield from (entry for entry in entries if entry is not None)
+    yield from (entry for entry in entries if entry is not None and not names_file(entry[0]))
 
 
 def _entry(connection: Connection, row: bytes, cells: Cells) -> tuple[str, int] | None:

@@ -22,6 +22,7 @@ from wikka_port.editing.suggestions import Suggestions
 from wikka_port.files.file_rows import CurrentFile, file_column, files_in
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.listings import RecentChange
+from wikka_port.markup.file_slots import names_file
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
@@ -281,7 +282,7 @@ class MemoryWiki:
         counts: dict[str, int] = {}
         for page in self._newest():
             for target in self._links(page):
-                if target not in self._pages:
+                if target not in self._pages and not names_file(target):
                     counts[target] = counts.get(target, 0) + 1
         rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]

@@ -11,6 +11,7 @@ from typing import Final
 
 from wikka_port.actions.call import Action, ActionCall
 from wikka_port.change_lists import by_day, by_letter, changes, page_of
+from wikka_port.markup.file_slots import names_file
 from wikka_port.markup.links import links
 from wikka_port.names import normalise
 from wikka_port.texts import _
@@ -60,7 +61,7 @@ def checklinks(call: ActionCall) -> str:
     page = call.site.wiki.page(call.named_page)
     names = links(page.body, autolink=page.autolink, markup=page.markup) if page is not None else []
     there = call.site.wiki.existing(names) if names else frozenset()
-    missing = [(name, 1) for name in names if name not in there]
+    missing = [(name, 1) for name in names if name not in there and not names_file(name)]
     if not missing:
         return f'<p class="empty-title">{_("Every link of this page leads somewhere.")}</p>'
     return call.site.fragment("wanted.html", wanted=missing, onward="")

@@ -37,6 +37,15 @@ def is_wide(name: str) -> bool:
     return ending_of(name) in BY_ENDING
 
 
+def names_file(name: str) -> bool:
+    """Return whether a link of this name is written for a file: its ending is that of pictures, documents, archives.
+
+    Endings of texts are left out, since "Node.js" may well be a page.
+    """
+    known = BY_ENDING.get(ending_of(name))
+    return known is not None and not known.text and may_be_file(name)
+
+
 def slot_of_link(link: PageLink, slot: PageSlot) -> PageSlot | FileSlot:
     """Return ``slot``, the link to a page, or the slot of the file that may be meant instead."""
     label = "" if link.label in (link.name, link.file) else link.label

@@ -82,9 +82,8 @@ def _labelled(draft: Draft, target: Target, head: str, label: str | None, trail:
     shown = plain_label(draft, label) + trail
     if target.kind == "page":
         draft.converted["link"] += 1
-        if target.section:
-            draft.unconverted["section of a link"] += 1
-        return Piece(f"{before}{forced_link(draft, target.title, shown)}{after}", shown, target.title)
+        section = _NAME_DANGER.sub(_reference, " ".join(target.section.replace("_", " ").split()))
+        return Piece(f"{before}{forced_link(draft, target.title, shown, section)}{after}", shown, target.title)
     if target.kind == "here":
         draft.converted["link within the page"] += 1
         section = _NAME_DANGER.sub(_reference, target.section)
@@ -112,9 +111,10 @@ def _pipe_trick(head: str) -> str:
     return re.sub(r"\s*\([^()]*\)\s*$", "", name) or head
 
 
-def forced_link(draft: Draft, title: str, label: str) -> str:
-    """Return a link to a page in the form with brackets, which cannot be read as anything else."""
+def forced_link(draft: Draft, title: str, label: str, section: str = "") -> str:
+    """Return a link to a page, or to a section of it, in the form with brackets: it can only be read as that."""
     name = link_name(draft.dialect, title)
+    name = f"{name}#{section}" if section else name
     label = _LABEL_DANGER.sub(_reference, label)
     return f"[[{name}]]" if label in ("", name) else f"[[{name} | {label}]]"
 

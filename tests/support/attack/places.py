@@ -33,6 +33,12 @@ WIKKA: Final[dict[str, Callable[[str], str]]] = {
     "in a box": lambda x: f"<<{x}<< ::c::",
     "as an action": lambda x: f"{{{{{x}}}}}",
     "in the table of contents": lambda x: f"{{{{toc title='{x}'}}}}",
+    "as a file": lambda x: f"[[{x}.png | {x}]] [[Picture.png {x}]] [[file:{x}/{x}.png]]",
+    "as a picture": lambda x: (
+        f"{{{{image src='Picture.png' alt='{x}' title='{x}' class='{x}' link='{x}' page='{x}'}}}}"
+    ),
+    "as a download": lambda x: f"{{{{files download='{x}' text='{x}'}}}}",
+    "as a heading of a page": lambda x: f"[[Some page#{x} | words]]",
     "as an alternative": lambda x: f"{{{{{{name|{x}}}}}}}",
 }
 # Of texts in another format than Wikka markup.
@@ -49,6 +55,12 @@ OTHER: Final[dict[str, Callable[[str], str]]] = {
     "as a title": lambda x: f"[words](https://evil.example '{x}')",
     "as the words of a link": lambda x: f"[{x}](https://evil.example)",
     "as a picture": lambda x: f"![{x}](https://evil.example/{x})",
+    "as a file": lambda x: f"![{x}]({x}.png) ![[{x}.png|{x}]] [{x}]({x}.pdf)",
+    "as a picture in HTML": lambda x: f'<img src="{x}.png" alt="{x}" width="{x}">',
+    "in front matter": lambda x: f"---\n{x}: {x}\nkey: {x}\n---\n",
+    "in a fold": lambda x: f"<details>\n<summary>{x}</summary>\n\n{x}\n\n</details>",
+    "in an alert": lambda x: f"> [!NOTE]\n> {x}",
+    "in elements": lambda x: f"<kbd>{x}</kbd> =={x}== <!-- {x} -->",
     "by reference": lambda x: f"[words][r]\n\n[r]: {x} '{x}'",
     "in code": lambda x: f"```{x}\n{x}\n```",
     "in a note": lambda x: f"words[^a]\n\n[^a]: {x}",

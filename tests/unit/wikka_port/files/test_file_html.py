@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from tests.support.attack.payloads import payloads
+from tests.support.attack.places import OTHER
+from tests.support.attack.places import WIKKA as WIKKA_PLACES
 from tests.support.well_nested import check
 from wikka_port.files.file_html import FilesFound, FoundFile, find_files, pages_above
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.limits import FILE_PAGES_MAX
 from wikka_port.markup.document import parse, render
+from wikka_port.markup.formats import MARKDOWN, WIKKA
 from wikka_port.markup.fragments import FileReference
 
 PNG = CurrentFile(3, "0" * 16, "a" * 64, 3_400, "image/png", 640, 480)
@@ -175,3 +179,24 @@ def test_no_name_in_a_text_leaves_its_attribute(name: str) -> None:
         check(html).text  # noqa: B018 - it raises
         assert "<script" not in html
         assert "<svg" not in html
+
+
+OF_FILES = {
+    WIKKA: ("as a file", "as a picture", "as a download", "as a heading of a page"),
+    MARKDOWN: ("as a file", "as a picture in HTML", "in front matter", "in a fold", "in an alert", "in elements"),
+}
+
+
+@pytest.mark.parametrize("markup", OF_FILES)
+def test_no_payload_runs_in_a_place_for_files(markup: str) -> None:
+    """Every other payload of the corpus, with files found and missing; the browser tries them all."""
+    ways = [(WIKKA_PLACES if markup == WIKKA else OTHER)[name] for name in OF_FILES[markup]]
+    for number, payload in enumerate(payloads()[::2]):
+        record = CurrentFile(1, "0" * 16, "a" * 64, 10, "image/png", 1, 1, payload)
+        text = ways[number % len(ways)](payload)
+        document = parse(text, markup=markup)
+        one = FoundFile("Page", "x.png", record)
+        for found in ({}, dict.fromkeys(document.files, one)):
+            html = render(document, existing=set(), file=FilesFound("Page", found, {}).slot_html)
+            check(html).text  # noqa: B018 - it raises
+            assert "<script" not in html.lower()

@@ -133,3 +133,12 @@ def test_a_host_of_the_list_cannot_change_the_policy(host: str) -> None:
     with pytest.raises(ValueError, match="is no host"):
         checked_host(host)
     assert checked_host(" *.Photos.Example:8443 ") == "*.photos.example:8443"
+
+
+def test_names_of_files_are_no_wanted_pages() -> None:
+    web = made()
+    shown(web, "Page", "[[Of page.png]] [[No.pdf]] [[Node.js]] [[Other]]")
+    assert {name for name, _ in web.wiki.wanted()} == {"Node.js", "Other"}
+    listed = shown(web, "Files", '{{checklinks page="Page"}}')
+    assert "Node.js" in listed
+    assert "No.pdf" not in listed
