@@ -29,7 +29,7 @@ from wikka_port.markup.fragments import (
 )
 from wikka_port.markup.links import page_names, redirect_of
 from wikka_port.markup.markdown_html import MarkdownCompiler
-from wikka_port.markup.tokens import ActionCall, Token
+from wikka_port.markup.tokens import ActionCall, Attributes, Token
 from wikka_port.markup.wikka_html import WikkaCompiler
 from wikka_port.names import url_path
 
@@ -59,12 +59,13 @@ class Document:
     redirect: str | None  # the page to which this one redirects
     steps: int  # the estimated cost of rendering (``limits``)
     files: tuple[FileReference, ...] = ()  # that the page may show or link to, each once, in order
+    given_title: str | None = None  # of the front matter
     is_ready: bool = True  # whether ``pieces`` has no FileSlot and no ForeignSlot
 
     @property
     def title(self) -> str | None:
-        """The text of the first heading."""
-        return self.headings[0].text if self.headings else None
+        """The text of the first heading, else the title in the front matter."""
+        return self.headings[0].text if self.headings else self.given_title
 
 
 def default_page_url(name: str) -> str:
@@ -107,8 +108,14 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
         redirect=redirect_of(read),
         steps=len(compiler.pieces) + LINK_STEPS * (len(names) + len(late)) + _steps(compiler.actions),
         files=tuple(dict.fromkeys(references)),
+        given_title=_given_title(read),
         is_ready=not late,
     )
+
+
+def _given_title(read: list[Token]) -> str | None:
+    first = read[0] if read else None
+    return dict(first.pairs).get("title") or None if isinstance(first, Attributes) else None
 
 
 def compiled(read: list[Token], markup: str) -> Compiler:

@@ -111,3 +111,9 @@ def test_a_summary_over_a_bound_shows_no_text_twice(monkeypatch: pytest.MonkeyPa
     shown = html("begin [[A]]\n\n<details>\n<summary>[[B]]</summary>\n\nend\n\n</details>\n")
     assert shown.count("begin") == 1
     assert "[[B]]" in shown
+
+
+def test_the_title_of_a_front_matter_is_that_of_a_page_without_a_heading() -> None:
+    assert parse("---\ntitle: A town\n---\ntext", markup=MARKDOWN).title == "A town"
+    assert parse("---\ntitle: A town\n---\n# Another\ntext", markup=MARKDOWN).title == "Another"
+    assert parse("---\nkey: A town\n---\ntext", markup=MARKDOWN).title is None
