@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.deep import cases
 from tests.support.served_application import answer, ask, connect, length_of, read_all, serving
 from tests.support.transfers import PIECE, Transfers, connect_from, content, digest_of, head, received
 from wikka_port.body_pipe import BodyPipe, ClientDisconnected
@@ -32,6 +33,8 @@ SMALL = 65_539  # max_request_bytes of the wikis here
 UNREAD = UNREAD_TIMES * (SMALL + 1)
 LARGE = 3_000_000
 MB = 1 << 20
+SHORT = (64 * MB, 16 * MB)
+LONG = pytest.param(1024 * MB, 64 * MB, marks=pytest.mark.lasts(60))
 
 
 @contextmanager
@@ -124,9 +127,7 @@ def peak_bytes(process: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(
-    ("size", "most"), [(64 * MB, 16 * MB), pytest.param(1024 * MB, 64 * MB, marks=pytest.mark.lasts(60))]
-)
+@pytest.mark.parametrize(("size", "most"), cases("sizes of transfers", deep=[SHORT, LONG], short=[SHORT]))
 def test_a_transfer_takes_little_memory_whatever_its_size(size: int, most: int) -> None:
     words = [sys.executable, "-m", "tests.support.transfers"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
