@@ -204,7 +204,7 @@ def test_what_differs_at_the_end_is_named_and_the_command_fails(
 @pytest.mark.parametrize(
     ("options", "data", "said"),
     [
-        ([], b"", "either --dump FILE or --sqlite FILE"),
+        ([], b"", "--dump FILE, --sqlite FILE or --dsn mysql://USER@HOST/DB"),
         (["--dump"], b"<mediawiki>", "line 1: the dump ends within a statement"),
         (["--dump"], b"-- nothing\n", "there are no tables of a WikkaWiki"),
         (["--sqlite"], b"no database, " * 100, "is no SQLite database"),

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -26,10 +26,12 @@ from wikka_port.wikkawiki.comparison import Compared
 from wikka_port.wikkawiki.migration import Migration, Migrator
 from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
 from wikka_port.wikkawiki.preview import differences
+from wikka_port.wikkawiki.server_rows import ServerError, copied_from, parse_address
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
 from wikka_port.wikkawiki.source_pages import SourcePages, TagReport
 from wikka_port.wikkawiki.sql_text import SqlDumpError
 
+_PASSWORD: Final = "WIKKA_MYSQL_PASSWORD"  # noqa: S105 - the name of a variable
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
 _NAMED: Final = 20  # lines of each kind
 _COLUMNS: Final = (
@@ -56,12 +58,15 @@ class _Given:
 
     dump: str | None
     sqlite: str | None
+    dsn: str | None
     prefix: str | None
     folder: str | None
 
     @property
     def origin(self) -> str:
         """A name of this source as it is now, by which a stopped import is continued."""
+        if self.dsn is not None:
+            return f"wikkawiki:{self.dsn}"
         path = self.dump or self.sqlite or ""
         status = os.stat(path)
         return f"wikkawiki:{os.path.basename(path)}:{status.st_size}:{status.st_mtime_ns}"
@@ -76,14 +81,25 @@ class _Given:
                 source.database.close()
                 return
             with tempfile.TemporaryDirectory(prefix="wikka-import-", dir=self.folder) as folder:
-                with click.open_file(self.dump or "", "rb") as stream:
-                    source = copied(DumpBytes(cast(BinaryIO, stream)), Path(folder) / "wikkawiki.sqlite", self.prefix)
+                source = self._copied(Path(folder) / "wikkawiki.sqlite")
                 yield source
                 source.database.close()
         except (SqlDumpError, DumpError) as damage:
             raise click.ClickException(f"{self.dump}: {damage}") from None
         except NoWikkaWiki as unfit:
-            raise click.ClickException(f"{self.dump or self.sqlite}: {unfit}") from None
+            raise click.ClickException(f"{self.dump or self.sqlite or self.dsn}: {unfit}") from None
+        except ServerError as problem:
+            raise click.ClickException(str(problem)) from None
+
+    def _copied(self, path: Path) -> Source:
+        if self.dsn is not None:
+            server = parse_address(self.dsn)
+            password = os.environ.get(_PASSWORD)
+            if password is None:
+                password = click.prompt(f"Password of {server.user}", hide_input=True, default="", show_default=False)
+            return copied_from(replace(server, password=password), path, self.prefix)
+        with click.open_file(self.dump or "", "rb") as stream:
+            return copied(DumpBytes(cast(BinaryIO, stream)), path, self.prefix)
 
 
 @click.command("import-wikkawiki")
@@ -91,6 +107,11 @@ class _Given:
     "--dump", type=click.Path(exists=True, dir_okay=False), help="A dump of the database, plain, .gz or .bz2."
 )
 @click.option("--sqlite", type=click.Path(exists=True, dir_okay=False), help="The database of a wiki on SQLite.")
+@click.option(
+    "--dsn",
+    metavar="mysql://USER@HOST/DB",
+    help=f"A running server. The password is asked for, or in the variable {_PASSWORD}. Needs columnar[mysql].",
+)
 @click.option(
     "--wikka-config",
     type=click.Path(exists=True, dir_okay=False),
@@ -117,6 +138,7 @@ class _Given:
 def import_wikkawiki(
     dump: str | None,
     sqlite: str | None,
+    dsn: str | None,
     wikka_config: str | None,
     uploads: str | None,
     prefix: str | None,
@@ -132,6 +154,8 @@ def import_wikkawiki(
     From a dump, plain or compressed:
       mysqldump --default-character-set=utf8mb4 DATABASE > wikka.sql
       wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --zone Europe/Berlin
+    From a running server:
+      wikka import-wikkawiki --dsn mysql://wikka@db.example.org/wikka --wikka-config wikka.config.php
     With the files of its folder uploads/:
       wikka import-wikkawiki --dump wikka.sql --wikka-config wikka.config.php --uploads uploads/
     From a wiki on SQLite:
@@ -143,11 +167,11 @@ def import_wikkawiki(
     that the old wiki has to be closed only for the last, short run. An import that was stopped goes on where it was.
     At the end both sides are read again and compared; the exit status is 1 if they differ.
     """
-    if (dump is None) == (sqlite is None):
-        raise click.UsageError("Say where the old wiki is: either --dump FILE or --sqlite FILE.")
+    if sum(one is not None for one in (dump, sqlite, dsn)) != 1:
+        raise click.UsageError("Say where the old wiki is: --dump FILE, --sqlite FILE or --dsn mysql://USER@HOST/DB.")
     config = _config(wikka_config)
     folder_of_files = Path(uploads) if uploads is not None else None
-    given = _Given(dump, sqlite, prefix, folder)
+    given = _Given(dump, sqlite, dsn, prefix, folder)
     if dry_run:
         with given.source() as source:
             _print_preview(source, zone, config)
@@ -159,7 +183,7 @@ def import_wikkawiki(
             migrator = Migrator(wiki, accounts_of(wiki), source, zone=zone, config=config, uploads=folder_of_files)
             moved = migrator.run(
                 origin=given.origin,
-                restart=restart,
+                restart=restart or dsn is not None,  # its pages may have another order by now
                 progress=lambda revisions, pages: show(completed=revisions, pages=pages),
             )
         seconds = time.monotonic() - begun
