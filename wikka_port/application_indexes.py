@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from columnar.client import Connection
 from columnar.triggers.api import Change, Delete, Effect, Put
 from wikka_port import triggers
+from wikka_port.files import thumbnail_trigger
+from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import ROWS_PER_CALL
 
 
@@ -21,6 +23,13 @@ def run_indexes(connection: Connection, change: Change) -> None:
     """Write all index cells that follow from the change, and wait for the disk.  Raises the client's errors."""
     for one in triggers.REGISTRATIONS:
         carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
+
+
+def make_smaller_pictures(connection: Connection, sha256: str, at_ms: int) -> None:
+    """Make the smaller versions of a picture that has become live.  Raises the client's errors."""
+    row = sha256.encode()
+    change = Change(BLOBS, row, at_ms, "", (), connection.table(BLOBS).row(row), {})
+    carry_out(connection, thumbnail_trigger.pictures(change, connection), at_ms)
 
 
 def carry_out(connection: Connection, effects: Iterable[Effect], at_ms: int) -> None:

@@ -43,13 +43,14 @@ from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
-from wikka_port.application_indexes import run_indexes
+from wikka_port.application_indexes import make_smaller_pictures, run_indexes
 from wikka_port.config import FileConfig
 from wikka_port.counters import Counters
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
-from wikka_port.files.file_rows import FILE_FAMILY, CurrentFile, files_in
+from wikka_port.files.file_rows import FILE_FAMILY, CurrentFile, FileVersion, files_in
 from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.thumbnails import widths_of
 from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import Histories, fresh_cells, newest_of
 from wikka_port.limits import ROWS_PER_CALL
@@ -143,7 +144,14 @@ class Wiki(Listings, Histories):
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
         self.rights = StoredRights(self.rows, finish=self.mover.finish)
-        self.files = StoredFiles(self.rows, self.mover, files or FileConfig(), clock)
+        self.files = StoredFiles(
+            self.rows, self.mover, files or FileConfig(), clock, on_committed=self._make_smaller_pictures
+        )
+
+    def _make_smaller_pictures(self, version: FileVersion) -> None:
+        """Make those of a file that was committed, if no trigger does."""
+        if self.indexes == "application" and widths_of(version):
+            self.store.run(lambda c: make_smaller_pictures(c, version.sha256, self._clock()))
 
     def prepare(self) -> list[str]:
         """Create the missing tables and register the triggers; a second call changes nothing.  Raises NewerFolder.

@@ -82,7 +82,7 @@ def _files(site: Site, name: str, own: Files, document: Document) -> Callable[[F
     if not document.files:
         return no_files
     found = find_files(document.files, name, own, site.config.files.shared_page, site.wiki.files_of)
-    return FilesFound(name, found, {}).slot_html
+    return FilesFound(name, found).slot_html
 
 
 def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:

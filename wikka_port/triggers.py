@@ -49,6 +49,9 @@ from columnar.client import Connection
 from columnar.client import Registration as StoreRegistration
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import history, schema
+from wikka_port.files import thumbnail_trigger
+from wikka_port.files.file_rows import BLOBS
+from wikka_port.files.thumbnails import THUMBS
 from wikka_port.interwiki_file import load_from_environment
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
@@ -61,6 +64,7 @@ from wikka_port.wanted import existing
 Effects = Iterator[Effect]
 Steps = Iterator[tuple[Change, Effect] | Barrier]  # of a batch
 Targets = Mapping[bytes, str]  # key of the page -> its name
+PICTURES_BATCH: Final = 4  # contents; one of them is in memory at a time
 BATCH: Final = 32  # at most so many pending changes in one call; a call never waits for more
 
 
@@ -72,13 +76,14 @@ class Registration:
     before: bool
     batch: int
     writes: tuple[bytes, ...]  # tables, for the graph of flows
+    table: bytes = schema.PAGES
 
     @property
     def store_registration(self) -> StoreRegistration:
         """The trigger as the store registers it; an older registration of its name is changed in place."""
         return StoreRegistration(
             name=self.name,
-            table=schema.PAGES.decode(),
+            table=self.table.decode(),
             function=f"{self.call.__module__}:{self.call.__name__}",
             families=tuple(sorted(family.decode() for family in self.families)),
             before=self.before,
@@ -396,6 +401,14 @@ ENTRY_COLUMNS: Final = (
 # wait for each of its barriers.
 _READ: Final = (b"body", b"meta", b"user", b"note")
 _DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED)
+
+
+def pictures_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
+    """Yield the smaller versions of pictures (``files.thumbnail_trigger``)."""
+    for change in changes:
+        yield from ((change, effect) for effect in thumbnail_trigger.pictures(change, client))
+
+
 REGISTRATIONS: Final = (
     Registration("wiki-indexes", indexes_of_batch, _READ, before=True, batch=BATCH, writes=_DERIVED),
     Registration(
@@ -407,6 +420,16 @@ REGISTRATIONS: Final = (
         writes=(schema.DOCS, schema.TERMS),
     ),
 )
+PICTURES: Final = Registration(
+    "wiki-pictures",
+    pictures_of_batch,
+    thumbnail_trigger.FAMILIES,
+    before=True,
+    batch=PICTURES_BATCH,
+    writes=(THUMBS,),
+    table=BLOBS,
+)
+
 # The triggers of older wikis, until ``Wiki.prepare`` removes them; they run the functions of these names above.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")
 

@@ -49,7 +49,11 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             assert asked.status_code == status, name
         connection = Connection("127.0.0.1", store_port)
         writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}
-        assert writes == {"wiki-indexes": ("backlinks", "changes", "names", "wanted"), "wiki-words": ("docs", "terms")}
+        assert writes == {
+            "wiki-indexes": ("backlinks", "changes", "names", "wanted"),
+            "wiki-pictures": ("thumbs",),
+            "wiki-words": ("docs", "terms"),
+        }
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}
         connection.close()
         running.send_signal(signal.SIGINT)

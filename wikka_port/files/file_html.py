@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from wikka_port.files.content_types import BY_MEDIA_TYPE
 from wikka_port.files.file_rows import CurrentFile, lookup_key
 from wikka_port.files.file_words import kind_text, size_text
+from wikka_port.files.thumbnails import widths_of
 from wikka_port.limits import FILE_PAGES_MAX
 from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.file_slots import is_wide
@@ -31,7 +32,6 @@ Files = Mapping[str, CurrentFile]  # of a page, by name
 NO_FILES: Final[Files] = {}
 DECORATIVE: Final = frozenset({"decorative", "dekorativ"})
 _SIZES: Final = "(max-width: 48rem) 100vw, 48rem"  # of a picture on the page, of which a browser chooses a width
-_NO_THUMBNAILS: Final[Mapping[str, Sequence[int]]] = {}
 
 
 class FoundFile(NamedTuple):
@@ -97,7 +97,6 @@ class FilesFound:
 
     page: str
     found: Mapping[FileReference, FoundFile]
-    thumbnails: Mapping[str, Sequence[int]]  # by digest of a picture: the widths that were made of it, ascending
 
     def slot_html(self, slot: FileSlot) -> str | None:
         """Return the HTML of the file that is meant; without one, a link to where it is added, or None (``render``)."""
@@ -106,7 +105,7 @@ class FilesFound:
             if one is None:
                 continue
             if slot.shows and is_picture(one.file):
-                return picture_html(one, label, slot.options, self.thumbnails)
+                return picture_html(one, label, slot.options)
             return link_html(one, label_html)
         if slot.otherwise is not None:
             return None
@@ -142,11 +141,10 @@ def picture_html(
     one: FoundFile,
     label: str = "",
     options: Sequence[tuple[str, str]] = (),
-    thumbnails: Mapping[str, Sequence[int]] = _NO_THUMBNAILS,
 ) -> str:
     """Return a picture.  ``options`` are the arguments of ``{{image}}`` that are given."""
     given = dict(options)
-    parts = [f'src="{address(one)}"', *_widths(one, thumbnails)]
+    parts = [f'src="{address(one)}"', *_widths(one)]
     width, height = _sides(one.file, given)
     parts += [f'{side}="{pixels}"' for side, pixels in (("width", width), ("height", height)) if pixels]
     parts.append(f'alt="{escape(described(one, label))}" loading="lazy" decoding="async"')
@@ -175,9 +173,9 @@ def linked(html: str, link: str) -> str:
         return html
 
 
-def _widths(one: FoundFile, thumbnails: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return ``srcset`` and ``sizes`` of a picture of which smaller ones were made."""
-    smaller = [width for width in thumbnails.get(one.file.sha256, ()) if width < one.file.width]
+def _widths(one: FoundFile) -> list[str]:
+    """Return ``srcset`` and ``sizes`` of a picture that has smaller versions."""
+    smaller = widths_of(one.file)
     if not smaller:
         return []
     each = [f"{address(one, w=width)} {width}w" for width in smaller]

@@ -50,6 +50,8 @@ from wikka_port.files.refusals import (
     UploadGone,
 )
 from wikka_port.files.sweeping import Sweep
+from wikka_port.files.thumbnails import FAMILY as THUMB_FAMILY
+from wikka_port.files.thumbnails import THUMBS, Thumbnail, thumbnail_in, thumbnail_row
 from wikka_port.files.uploading import UploadWriter, settled
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.mover import By
@@ -72,8 +74,9 @@ class StoredFiles:
         config: FileConfig,
         clock_ms: Callable[[], int],
         on_step_done: Callable[[str], None] = lambda step: None,
+        on_committed: Callable[[FileVersion], None] = lambda version: None,
     ) -> None:
-        """Call ``on_step_done`` after each step, for tests that crash there."""
+        """Call ``on_step_done`` after each step, for tests that crash there, and ``on_committed`` after an upload."""
         self.contents = Contents(rows, clock_ms)
         self.config = config
         self.on_step_done = on_step_done
@@ -82,6 +85,7 @@ class StoredFiles:
         self.sweep = Sweep(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
         self._committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step))
         self._clock = clock_ms
+        self._on_committed = on_committed
 
     def set_config(self, config: FileConfig) -> None:
         """Change the bounds, for a command that has its own.  Call before the first upload."""
@@ -120,6 +124,10 @@ class StoredFiles:
         Raises MissingContent, also from the iterator.
         """
         return self.contents.read_content(version.sha256, start, version.size_bytes if stop is None else stop)
+
+    def thumbnail(self, sha256: str, width: int) -> Thumbnail | None:
+        """Return a smaller version of a picture, or None if it is not made (yet)."""
+        return thumbnail_in(self._rows.row(THUMBS, thumbnail_row(sha256, width), [THUMB_FAMILY]))
 
     # --- uploads -----------------------------------------------------------------------------------
 
@@ -276,6 +284,7 @@ class StoredFiles:
         version = self._committing.commit_version(upload.page, upload.history, make, allow, upload.place)
         self.contents.end_upload(upload)
         self.on_step_done("end")
+        self._on_committed(version)
         return version
 
     def _kept_alive(self, upload: Upload) -> Upload:

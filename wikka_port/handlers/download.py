@@ -48,18 +48,33 @@ def handle_download(site: Site, request: Request, name: str, file: str) -> Respo
     one = current if wanted in (None, current.number) else _older(files, stored_name, wanted)
     if one is None or not one.sha256:
         return _missing(site, name, file)
-    response = _answer(request, files, one)
+    small = _smaller(request, files, one)
+    response = _answer(request, files, one) if small is None else small
     known = BY_MEDIA_TYPE.get(one.media_type)
     response.headers["Content-Disposition"] = content_disposition(
         stored_name, inline=known is not None and known.inline
     )
     is_public = wanted is not None and site.wiki.access.everybody_may(name, Privilege.READ)
-    response.headers["Cache-Control"] = _YEAR if is_public else _FRESH
+    is_whole_for_now = small is None and "w" in request.args  # the smaller version comes later
+    response.headers["Cache-Control"] = _YEAR if is_public and not is_whole_for_now else _FRESH
     return response
 
 
 def _older(files: GuardedFiles, name: str, wanted: int | None) -> FileVersion | None:
     return next((one for one in files.versions(name) if one.number == wanted), None)
+
+
+def _smaller(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response | None:
+    """Return the smaller version of a picture, or None if none is wanted or made: the whole is sent in its place."""
+    width = number(request, "w")
+    small = files.thumbnail(one, width) if width is not None else None
+    if small is None:
+        return None
+    etag = etag_of(one.sha256, str(width))
+    is_there = is_unmodified(request.headers.get("If-None-Match", ""), etag)
+    response = _headed(Response(b"" if is_there else small.content, status=304 if is_there else 200), one, etag)
+    response.headers["Content-Type"] = small.media_type
+    return response
 
 
 def _answer(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response:

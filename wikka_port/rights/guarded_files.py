@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload, lookup_key
 from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.thumbnails import Thumbnail, widths_of
 from wikka_port.files.uploading import UploadWriter
 from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.mover import By
@@ -57,6 +58,10 @@ class GuardedFiles:
     def content(self, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Return the bytes of a version that this object, or the page, has."""
         return self._files.content(version, start, stop)
+
+    def thumbnail(self, version: FileVersion | CurrentFile, width: int) -> Thumbnail | None:
+        """Return a smaller version of a picture that this object, or the page, has; None if it is not made (yet)."""
+        return self._files.thumbnail(version.sha256, width) if width in widths_of(version) else None
 
     # --- writing -----------------------------------------------------------------------------------
 
