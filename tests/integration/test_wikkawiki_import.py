@@ -279,3 +279,21 @@ def test_files_come_with_their_pages_and_a_second_time_what_is_new(wiki: Wiki, m
     assert (figures(done)["files stored"], figures(done)["files that were here"]) == (2, 2)
     assert [len(wiki.files.versions("HomePage", name)) for name in ("plan-1-.txt", "new.txt")] == [2, 1]
     assert check(wiki).differences == ()
+
+
+def test_the_copy_of_a_dump_has_no_name_while_it_is_read(
+    wiki: Wiki, move: Move, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = random_wiki("1.2", SEED, pages=2, revisions=3, users=1)
+    (tmp_path / "copies").mkdir()
+    seen: list[list[str]] = []
+    run = importer.Importer.run
+
+    def look(self: Any) -> Any:
+        seen.append([path.name for path in (tmp_path / "copies").rglob("*") if path.is_file()])
+        return run(self)
+
+    monkeypatch.setattr(importer.Importer, "run", look)
+    done = move(old, "--temporary", str(tmp_path / "copies"))
+    assert done.exit_code == 0, done.output
+    assert (seen, list((tmp_path / "copies").iterdir())) == ([[]], [])

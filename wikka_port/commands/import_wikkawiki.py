@@ -7,7 +7,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -81,7 +81,10 @@ class _Given:
                 source.database.close()
                 return
             with tempfile.TemporaryDirectory(prefix="wikka-import-", dir=self.folder) as folder:
-                source = self._copied(Path(folder) / "wikkawiki.sqlite")
+                path = Path(folder) / "wikkawiki.sqlite"
+                source = self._copied(path)
+                with suppress(PermissionError):  # Windows
+                    path.unlink()  # it is open; a command that is killed leaves no hashes of passwords behind
                 yield source
                 source.database.close()
         except (SqlDumpError, DumpError) as damage:

@@ -78,7 +78,6 @@ class SourcePages:
         zone: tzinfo,
         *,
         skip_pages: int,
-        limit: int | None,
         accounts: Collection[str],
     ) -> None:
         """Take the ``zone`` of times, and the names of ``accounts`` whose signatures are theirs."""
@@ -89,7 +88,6 @@ class SourcePages:
         self._source = source
         self._zone = zone
         self._skip = skip_pages
-        self._limit = limit
         self._accounts = accounts
 
     @classmethod
@@ -99,11 +97,10 @@ class SourcePages:
         zone: tzinfo = UTC,
         *,
         skip_pages: int = 0,
-        limit: int | None = None,
         accounts: Collection[str] = (),
     ) -> SourcePages:
         """Find the order of all revisions, and skip the first ``skip_pages`` pages."""
-        made = cls(source, zone, skip_pages=skip_pages, limit=limit, accounts=accounts)
+        made = cls(source, zone, skip_pages=skip_pages, accounts=accounts)
         made._order()
         return made
 
@@ -192,8 +189,6 @@ class SourcePages:
 
     def __iter__(self) -> Iterator[PagePart]:
         for (ordinal, name), rows in groupby(self._rows(self._skip), lambda row: (row[0], row[1])):
-            if self._limit is not None and self.counts.pages >= self._limit:
-                return
             self.counts.count(pages=1)
             like = find_confusable(name)
             if like is not None:
