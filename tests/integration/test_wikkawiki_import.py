@@ -96,7 +96,7 @@ def test_a_wiki_comes_whole_and_a_second_time_changes_no_cell(
     wiki: Wiki, store: StoreThread, move: Move, version: Version, name: str, style: int
 ) -> None:
     print("seed", SEED)
-    old = random_wiki(version, SEED, pages=12, revisions=60)
+    old = random_wiki(version, SEED, pages=12, revisions=60, users=1)
     done = move(old, name=name, style=style)
     assert done.exit_code == 0, done.output
     assert (figures(done)["pages"], figures(done)["revisions stored"]) == (12, 60)
@@ -106,6 +106,7 @@ def test_a_wiki_comes_whole_and_a_second_time_changes_no_cell(
     assert again.exit_code == 0, again.output
     assert (figures(again).get("revisions stored"), figures(again)["revisions that were here"]) == (None, 60)
     assert "written here" not in again.output
+    assert "pages whose rights were set" not in again.output
     assert store.dump(*WIKI_TABLES) == before
 
 

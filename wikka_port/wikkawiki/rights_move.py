@@ -111,11 +111,13 @@ class RightsMove:
 
     def prepare(self, source: Iterable[tuple[str, str, Lists]]) -> None:
         """Give rights to pages with own lists that are not here yet."""
-        for name, owner, lists in source:
-            if lists:
-                self._rights.announce_lists(token_of("", {}))
-                if self._rights.add(name, owner, lists, token_of(owner, lists)):
-                    self._report.added.append(name)
+        for step in _in_steps(source):
+            there = self._rights.of_pages([name for name, _, lists in step if lists])
+            for name, owner, lists in step:
+                if lists and name not in there:
+                    self._rights.announce_lists(token_of("", {}))
+                    if self._rights.add(name, owner, lists, token_of(owner, lists)):
+                        self._report.added.append(name)
 
     def finish(self, source: Iterable[tuple[str, str, Lists]]) -> None:
         """Change the rights of pages that have others in the source; remove those of pages that did not come."""

@@ -29,7 +29,7 @@ from wikka_port.wikkawiki.source_database import Source, quoted
 from wikka_port.wikkawiki.stored_text import unescaped
 
 NO_AUTHOR: Final = "(unknown)"
-_TIME: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?")
+_TIME: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?)?")
 _REVISION: Final = ("id", "time", "body", "owner", "user", "note", "latest")
 _PAGES_AT_ONCE: Final = 500
 
@@ -62,7 +62,7 @@ def local_time_ms(text: str, zone: tzinfo) -> int | None:
     """Return a time of the database in milliseconds, or None if it is none ("0000-00-00 00:00:00")."""
     found = _TIME.fullmatch(text)
     try:
-        moment = datetime(*map(int, found.groups()), tzinfo=zone) if found else None  # type: ignore[arg-type,misc]
+        moment = datetime(*map(int, found.groups("0")), tzinfo=zone) if found else None  # type: ignore[arg-type,misc]
         time_ms = int(moment.timestamp() * 1000) if moment else 0
     except (ValueError, OverflowError):
         return None
