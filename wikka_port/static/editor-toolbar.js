@@ -97,8 +97,8 @@
     return bar;
   };
 
-  /** Asks for the address of a picture; calls ``put(address, words)``. */
-  wikkaEditor.askPicture = (put, back) => {
+  /** Asks for the address of a picture, or for a file; calls ``put(address, words)`` or ``add(files, words)``. */
+  wikkaEditor.askPicture = (put, back, add) => {
     const dialog = document.createElement("dialog");
     dialog.className = "ask";
     dialog.setAttribute("aria-labelledby", "ask-title");
@@ -117,9 +117,12 @@
       form.append(field);
       return one;
     };
-    const address = input("address", _("Address"), "url", "https://");
+    const chosen = add ? input("file", _("From this device"), "file", "") : null;
+    if (chosen) Object.assign(chosen, { accept: "image/*", multiple: true });
+    const address = input("address", chosen ? _("Or its address") : _("Address"), "url", "https://");
     address.required = true;
     address.pattern = "https?://.+";
+    chosen?.addEventListener("change", () => { address.required = !chosen.files.length; });
     const words = input("words", _("What it shows, for those who do not see it"), "text", "");
     const actions = document.createElement("div");
     actions.className = "actions";
@@ -134,7 +137,9 @@
     dialog.addEventListener("close", () => {
       dialog.remove();
       back();
-      if (dialog.returnValue === "put") put(address.value.trim(), words.value.trim());
+      if (dialog.returnValue !== "put") return;
+      if (chosen?.files.length) add([...chosen.files], words.value.trim());
+      else put(address.value.trim(), words.value.trim());
     });
     document.body.append(dialog);
     dialog.showModal();

@@ -3,6 +3,7 @@
 //   editor-toggles    bold, italic and code, on and off
 //   editor-marks      markup as changes of a text          editor-completion   names behind "[[" and "{{"
 //   editor-paste      rich text as markup                  editor-preview      the page beside the text
+//   editor-files      files pasted, dropped and chosen
 //   editor-copies     texts kept in this browser           editor-drafts       texts kept in the wiki
 //   editor-toolbar    buttons and keys                     editor-returning    copies offered on return
 "use strict";
@@ -129,7 +130,8 @@
         wikkaEditor.askPicture((url, words) => {
           const made = this.marks().picture(url, words);
           this.apply({ from, to, insert: made, start: from + made.length, end: from + made.length });
-        }, () => { area.focus(); area.setSelectionRange(from, to); });
+        }, () => { area.focus(); area.setSelectionRange(from, to); }, this.form.dataset.files
+          ? (files, words) => this.addFiles(files, words) : null);
       } else if (what === "undo" || what === "redo") {
         area.focus();
         document.execCommand(what);
@@ -138,10 +140,20 @@
       }
     }
 
+    addFiles(files, words = "") {
+      const { selectionStart: from, selectionEnd: to } = this.area;
+      const put = (made) => this.apply({ from, to, insert: made, start: from + made.length, end: from + made.length });
+      const say = (text, isProblem) => {
+        this.tip.textContent = text;
+        this.tip.classList.toggle("problem", isProblem);
+      };
+      wikkaEditor.addFiles(this.form, this.area, files, words, put, say, this.signal);
+    }
+
     listen() {
       const { form, area, signal } = this;
       area.addEventListener("input", (event) => {
-        this.tip.textContent = "";
+        if (!this.tip.classList.contains("problem")) this.tip.textContent = "";
         this.drafts.typed();
         this.preview.typed();
         this.completion.typed(event.data);
@@ -152,6 +164,16 @@
       area.addEventListener("keydown", (event) => this.key(event), { signal });
       area.addEventListener("blur", () => { this.mayLeaveField = false; }, { signal });
       area.addEventListener("paste", (event) => this.paste(event), { signal });
+      area.addEventListener("dragover", (event) => {
+        if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+      }, { signal });
+      area.addEventListener("drop", (event) => {
+        const files = [...event.dataTransfer.files];
+        if (!files.length) return;
+        event.preventDefault(); // the browser would leave the page and show the file
+        area.focus();
+        this.addFiles(files);
+      }, { signal });
       document.addEventListener("keydown", (event) => {
         const isSave = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "s";
         if (!isSave || document.querySelector("dialog[open]")) return;
@@ -197,6 +219,12 @@
       const plain = event.clipboardData.getData("text/plain");
       const html = event.clipboardData.getData("text/html");
       if (this.isPlainPaste) { this.isPlainPaste = false; return; }
+      const files = wikkaEditor.pastedFiles(event.clipboardData);
+      if (files.length) {
+        event.preventDefault();
+        this.addFiles(files);
+        return;
+      }
       const { selectionStart: from, selectionEnd: to } = area;
       const marks = this.marks();
       let change = marks.linked(area.value, from, to, plain.trim());
@@ -208,6 +236,7 @@
       }
       event.preventDefault();
       this.apply(change);
+      this.tip.classList.remove("problem");
       this.tip.textContent = _("Pasted as markup. Ctrl+Z takes it back; Ctrl+Shift+V pastes the words alone.");
     }
 
