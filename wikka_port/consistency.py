@@ -28,9 +28,11 @@ from typing import Final
 from columnar.client import Connection, Expect, Put
 from wikka_port import schema
 from wikka_port.accounts import account_check
+from wikka_port.application_indexes import make_smaller_pictures
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.files.file_check import FileCheck, is_of_files
 from wikka_port.files.file_rows import FILES
+from wikka_port.files.thumbnails import THUMBS
 from wikka_port.link_check import LinkCheck
 from wikka_port.moving.journal import DELETED
 from wikka_port.names import page_key
@@ -235,11 +237,18 @@ class _CheckPass:
 
 
 def _file_check(wiki: Wiki, now_ms: int, *, with_contents: bool) -> FileCheck:
-    return FileCheck(wiki.rows, wiki.files.contents, wiki.files.sweep, now_ms, with_contents=with_contents)
+    return FileCheck(
+        wiki.rows,
+        wiki.files.contents,
+        wiki.files.sweep,
+        now_ms,
+        lambda sha256: wiki.store.run(lambda c: make_smaller_pictures(c, sha256, now_ms)),
+        with_contents=with_contents,
+    )
 
 
 def _of_files(wiki: Wiki, now_ms: int, *, with_contents: bool) -> list[Difference]:
-    if not wiki.store.run(lambda c: FILES in c.tables()):  # an older folder, before it is prepared
+    if not wiki.store.run(lambda c: {FILES, THUMBS} <= set(c.tables())):  # an older folder, before it is prepared
         return []
     return list(_file_check(wiki, now_ms, with_contents=with_contents).differences())
 

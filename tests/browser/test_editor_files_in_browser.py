@@ -71,7 +71,8 @@ def test_a_pasted_picture_without_a_name_gets_one(open_page: Any, server: WikiSe
     send(page, "paste", ("image.png", "image/png", PNG))
     page.wait_for_selector(".tip:text('Added to the page’s files.')")
     (name,) = files_of(server)
-    assert name.startswith("20") and name.endswith(".png")
+    assert name.startswith("20")
+    assert name.endswith(".png")
     assert f"[[{name}]]" in text_of(page)
 
 

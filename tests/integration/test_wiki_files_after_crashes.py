@@ -123,7 +123,9 @@ class House:
 
     def file_check(self, *, with_contents: bool = True) -> FileCheck:
         files = self.wiki.files
-        return FileCheck(self.wiki.rows, files.contents, files.sweep, self.clock(), with_contents=with_contents)
+        return FileCheck(
+            self.wiki.rows, files.contents, files.sweep, self.clock(), lambda sha256: None, with_contents=with_contents
+        )
 
     def differences(self, *, with_contents: bool = True) -> list[str]:
         return [one.text() for one in self.file_check(with_contents=with_contents).differences()]

@@ -11,7 +11,9 @@ from PIL import Image
 from tests.support.file_forms import upload
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
-from wikka_port.files.thumbnails import THUMBS, all_rows
+from wikka_port.consistency import check
+from wikka_port.differences import Kind
+from wikka_port.files.thumbnails import DATA, THUMBS, TYPE, all_rows, thumbnail_row
 from wikka_port.pages import Wiki
 
 
@@ -76,3 +78,20 @@ def test_a_picture_that_cannot_be_decoded_is_sent_as_it_is(web: WikiClient) -> N
     sha256 = web.wiki.page("HomePage").files["bad.png"].sha256
     rows = web.wiki.rows.rows(THUMBS, all_rows(sha256))
     assert not rows.keys() - set(all_rows(sha256)[:1]), "no smaller version"
+
+
+def test_a_check_makes_what_is_missing_and_removes_what_is_of_no_content(web: WikiClient) -> None:
+    upload(web, ("Lost.png", town(500, 100)))
+    settled(web)
+    wiki = web.wiki
+    sha256 = wiki.page("HomePage").files["Lost.png"].sha256
+    before = wiki.rows.rows(THUMBS, all_rows(sha256))
+    assert check(wiki).differences == ()
+    wiki.rows.delete_rows(THUMBS, list(before))
+    stale = thumbnail_row("0" * 64, 320)
+    wiki.rows.put(THUMBS, stale, {DATA: b"x", TYPE: b"image/webp"})
+    found = {(one.kind, one.row) for one in check(wiki).differences}
+    assert found == {(Kind.MISSING, sha256.encode()), (Kind.STALE, stale)}
+    assert check(wiki, repair=True).left == ()
+    assert wiki.rows.rows(THUMBS, all_rows(sha256)) == before
+    assert wiki.rows.row(THUMBS, stale) == {}

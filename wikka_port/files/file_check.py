@@ -11,6 +11,8 @@
     chunks           a chunk of a content is not there, or with ``contents`` its bytes differ      lost
                      chunks at a place that no content and no upload names                         stale
     uploads          an upload or a surplus place, older than GRACE_MS                             stale
+    thumbs           a picture has neither smaller versions nor the reason why                     missing
+                     smaller versions of no content                                                stale
 
 Memory: a few versions, and some hundred bytes for each content and each page with files.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Final, TypeVar
@@ -48,11 +50,12 @@ from wikka_port.files.file_rows import (
     versions_of_page,
 )
 from wikka_port.files.sweeping import Sweep
+from wikka_port.files.thumbnails import NONE, THUMBS, TYPE, all_rows, widths_of
 from wikka_port.moving.journal import DELETED
 from wikka_port.page_rows import head_of, is_there
 from wikka_port.schema import fields_in
 
-TABLES: Final = (FILES, BLOBS, BLOB_REFS, UPLOADS, CHUNKS)
+TABLES: Final = (FILES, BLOBS, BLOB_REFS, UPLOADS, CHUNKS, THUMBS)
 _STEP: Final = 200
 _LAST: Final = b"\xff"
 T = TypeVar("T")
@@ -77,15 +80,27 @@ class _Stored:
 class FileCheck:
     """One check.  Every method may raise StoreUnavailable."""
 
-    def __init__(self, rows: Rows, contents: Contents, sweep: Sweep, now_ms: int, *, with_contents: bool) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        contents: Contents,
+        sweep: Sweep,
+        now_ms: int,
+        make_pictures: Callable[[str], None],
+        *,
+        with_contents: bool,
+    ) -> None:
+        """Take ``make_pictures``, which makes the smaller versions of a content."""
         self._rows = rows
         self._contents = contents
         self._sweep = sweep
         self._now = now_ms
+        self._make_pictures = make_pictures
         self._with_contents = with_contents
         self._chunks: Counter[bytes] = Counter()  # at each place
         self._stale = set[bytes]()  # rows of ``files``
         self._checked = set[str]()  # contents
+        self._pictures = set[str]()  # contents that should have smaller versions
 
     def differences(self) -> Iterator[Difference]:
         """Yield all faults.  O(pages, versions and chunks), of the chunks only the keys."""
@@ -101,6 +116,8 @@ class FileCheck:
         for upload in self._sweep.old_uploads():
             yield Difference(Kind.STALE, UPLOADS, upload.place, b"", None, upload.state.encode(), upload.time_ms)
         yield from self._of_places()
+        for together in _in_steps(sorted(self._pictures)):
+            yield from self._of_pictures(together)
 
     def _keys(self, table: bytes) -> Iterator[bytes]:
         start = b""
@@ -190,6 +207,8 @@ class FileCheck:
                 yield Difference(Kind.LOST, BLOBS, row, b"", None, one.row, self._now)
             elif one.version.sha256 not in self._checked:
                 self._checked.add(one.version.sha256)
+                if widths_of(one.version):
+                    self._pictures.add(one.version.sha256)
                 yield from self._of_chunks(one.version.sha256, state)
 
     def _of_chunks(self, sha256: str, state: BlobState) -> Iterator[Difference]:
@@ -222,15 +241,26 @@ class FileCheck:
                         yield Difference(Kind.STALE, BLOB_REFS, sha256, column, None, cells[column], self._now)
 
     def _of_places(self) -> Iterator[Difference]:
-        left = set(self._chunks)
-        for _row, cells in self._rows.scan(BLOBS, columns=[BLOB_STATE]):
+        left, live = set(self._chunks), set[bytes]()
+        for row, cells in self._rows.scan(BLOBS, columns=[BLOB_STATE]):
             state = _state_in(cells)
             if state is not None and state.life != "gone":
                 left.discard(state.place)
+                live.add(row)
         left.difference_update(self._keys(UPLOADS))
         for place in sorted(left):
             found = b"%d chunks" % self._chunks[place]
             yield Difference(Kind.STALE, CHUNKS, place, b"", None, found, self._now)
+        for row in self._keys(THUMBS):
+            if row.partition(b":")[0] not in live:
+                yield Difference(Kind.STALE, THUMBS, row, b"", None, b"no content", self._now)
+
+    def _of_pictures(self, digests: Sequence[str]) -> Iterator[Difference]:
+        wanted = [row for sha256 in digests for row in all_rows(sha256)]
+        there = {row.partition(b":")[0] for row in self._rows.rows(THUMBS, wanted, [TYPE, NONE])}
+        for sha256 in digests:
+            if sha256.encode() not in there:
+                yield Difference(Kind.MISSING, THUMBS, sha256.encode(), b"", b"smaller versions", None, self._now)
 
     # --- repair ------------------------------------------------------------------------------------
 
@@ -238,11 +268,15 @@ class FileCheck:
         """Repair what can be.  A version is removed only if a further check, of all pages, calls it stale again."""
         stale = _stale_versions(found)
         if stale:
-            again = FileCheck(self._rows, self._contents, self._sweep, self._now, with_contents=False)
+            again = FileCheck(
+                self._rows, self._contents, self._sweep, self._now, self._make_pictures, with_contents=False
+            )
             stale &= _stale_versions(again.differences())
         for one in found:
             if one.column.startswith(FILE) and one.table not in TABLES:
                 self._repair_page(one)
+            elif one.kind is Kind.MISSING and one.table == THUMBS:
+                self._make_pictures(one.row.decode())
             elif one.kind is Kind.MISSING:
                 self._contents.refer(one.row.decode(), one.column[len(REFERENCE) :])
         for row in stale:
@@ -268,6 +302,8 @@ class FileCheck:
             for upload in self._sweep.old_uploads():
                 if upload.place == one.row:
                     self._sweep.sweep_upload(upload)
+        elif one.table == THUMBS:
+            self._rows.delete(THUMBS, one.row)
         elif one.table == CHUNKS and not self._rows.row(UPLOADS, one.row):
             self._contents.erase_place(one.row)
 

@@ -87,12 +87,18 @@ def rows_of(sha256: str, content: bytes, media_type: str) -> Iterator[tuple[byte
 
     A width that has not fewer bytes than the file itself is left out: the original is sent in its place.
     """
+    widths = kept = 0
     try:
         for width, one in smaller_versions(content, media_type):
+            widths += 1
             if len(one.content) < len(content):
+                kept += 1
                 yield thumbnail_row(sha256, width), {DATA: one.content, TYPE: one.media_type.encode()}
     except NoThumbnails as why:
         yield thumbnail_row(sha256, _NONE_WIDTH), {NONE: str(why).encode()}
+    else:
+        if widths and not kept:
+            yield thumbnail_row(sha256, _NONE_WIDTH), {NONE: b"no width has fewer bytes"}
 
 
 def smaller_versions(content: bytes, media_type: str) -> Iterator[tuple[int, Thumbnail]]:
