@@ -94,7 +94,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 def logs_of(fixture: object) -> list[Path]:
     """Return the log files of a store, or of each node of a cluster."""
-    logs = [getattr(one, "log", None) for one in [fixture, *getattr(fixture, "nodes", ())]]
+    nodes = getattr(fixture, "nodes", ())  # of a parser of Markdown it is a method
+    logs = [getattr(one, "log", None) for one in [fixture, *(() if callable(nodes) else nodes)]]
     return [log for log in logs if isinstance(log, Path) and log.exists()]
 
 

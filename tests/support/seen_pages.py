@@ -34,7 +34,18 @@ QUERIES: Final[dict[str, dict[str, int | str]]] = {
 }
 # Answers that are no page for people.
 NO_PAGES: Final = frozenset(
-    {"html", "raw", "grabcode", "revisions.xml", "recentchanges.xml", "suggest", "preview", "actions"}
+    {
+        "html",
+        "raw",
+        "grabcode",
+        "files.xml",
+        "upload",
+        "revisions.xml",
+        "recentchanges.xml",
+        "suggest",
+        "preview",
+        "actions",
+    }
 )
 _Kind = tuple[str, str, frozenset[str], frozenset[str]]
 PEOPLE: Final = ("registered", "administrator")
@@ -47,6 +58,7 @@ ROLE_OF: Final = {
 AT: Final[dict[str, Callable[[Scene], str]]] = {
     "confirm": lambda scene: _door(scene, "confirm"),
     "draft": lambda scene: page_path("Lent", "draft", draft=scene.draft),
+    "file": lambda scene: page_path("HomePage", "file", file="Plan.txt"),
     "moves": lambda scene: site_path("moves", job=scene.job.id.decode()),
     "suggestion": lambda scene: page_path("Lent", "suggestion", id=scene.suggestion),
 }

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.support.wiki_client import WikiClient
-from wikka_port.files.picture_sources import PictureSources
 from wikka_port.security import headers
 
 BATTERY = [
@@ -132,9 +131,9 @@ def test_the_headers_are_on_every_answer() -> None:
     web.wiki.away = True
     answers.append(web.get("/P"))
     for answer in answers:
-        for key, value in headers(PictureSources()):
+        for key, value in headers(web.config.files.pictures):
             assert answer.headers[key] == value, (answer.request.path, key)
-    policy = dict(headers(PictureSources()))["Content-Security-Policy"]
+    policy = dict(headers(web.config.files.pictures))["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
