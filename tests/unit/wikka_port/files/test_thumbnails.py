@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from wikka_port.files.file_rows import CurrentFile
+from columnar.triggers.api import Change
+from wikka_port.files.file_rows import BLOB_STATE, BLOBS, CHUNK, CHUNKS, CurrentFile
+from wikka_port.files.thumbnail_trigger import pictures
 from wikka_port.files.thumbnails import (
     DATA,
     NONE,
@@ -160,3 +162,57 @@ def test_pages_offer_the_widths_that_are_made() -> None:
     assert widths_of(current("image/png", 0, 0)) == ()
     assert widths_of(current("image/png", PIXELS_MAX["image/png"], 2)) == ()
     assert widths_of(current("image/jpeg", 4000, 3000, 50_000_000)) == ()
+
+
+def test_a_whole_picture_over_the_bound_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = picture(700, 350, "PNG")
+    assert dict_of(content, "image/png")
+    monkeypatch.setitem(PIXELS_MAX, "image/png", 700 * 350 - 1)
+    with pytest.raises(NoThumbnails, match="700 x 350 points are over the bound"):
+        dict_of(content, "image/png")
+
+
+class Chunks:
+    """A client of a store with one chunk."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.rows: list[bytes] = []
+
+    def table(self, name: bytes) -> Chunks:
+        assert name == CHUNKS
+        return self
+
+    def row(self, row: bytes) -> dict[bytes, bytes]:
+        self.rows.append(row)
+        return {CHUNK: self.content}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "made"),
+    [
+        ("", "live:a", True),
+        ("gone:a", "live:b", True),
+        ("live:a", "live:b", True),  # a damaged content was replaced
+        ("sweeping:a", "live:a", False),
+        ("live:a", "sweeping:a", False),
+    ],
+)
+def test_a_content_is_decoded_when_it_comes_to_its_place(before: str, now: str, made: bool) -> None:
+    content = picture(400, 100)
+
+    def cells(state: str) -> dict[bytes, bytes]:
+        life, _, place = state.partition(":")
+        full = b"%s:%s:%d:" % (life.encode(), place.encode() * 16, len(content))
+        return {BLOB_STATE: full} if state else {}
+
+    client = Chunks(content)
+    change = Change(BLOBS, SHA.encode(), 1, "", (), cells(now), cells(before))
+    effects = list(pictures(change, client))
+    assert [type(one).__name__ for one in effects] == (["Put"] if made else [])
+    assert bool(client.rows) is made
+
+
+def test_the_smaller_versions_of_a_content_that_is_gone_go() -> None:
+    change = Change(BLOBS, SHA.encode(), 1, "", (), {BLOB_STATE: b"gone:%s:1:m" % (b"a" * 16)}, {})
+    assert {one.row for one in pictures(change, Chunks(b""))} == set(all_rows(SHA))
