@@ -14,6 +14,7 @@ from random import Random
 import pytest
 
 from tests.support.cluster_process import until
+from tests.support.deep import IS_DEEP
 from tests.support.seeds import seed
 from tests.support.sql_dumps import dump_of
 from tests.support.store_thread import StoreThread
@@ -26,6 +27,7 @@ from wikka_port.pages import Wiki
 from wikka_port.wikkawiki.server_rows import ServerError, copied_from, parse_address
 from wikka_port.wikkawiki.source_database import copied
 
+pytestmark = pytest.mark.skipif(not IS_DEEP, reason="minutes of a WikkaWiki's move over kills: with COLUMNAR_DEEP")
 SEED = seed(392)
 PAGES, REVISIONS, COMMENTS, PEOPLE = 1_000, 10_000, 2_000, 200
 
