@@ -178,7 +178,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     """A connection; ``server`` is waitress's, with the ``settings`` of ``wsgi_worker``."""
 
     task_class = Task
-    # Of the first request; written by the thread that adds it to a queue.
+    # These are of the first request; the thread that adds it to a queue writes them.
     queue: QueueName = "quick"
     network = ""  # of a transfer
     direction: Literal["in", "out"] = "out"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -239,91 +238,101 @@ def test_each_fault_is_named_and_repaired_or_lost(house: House) -> None:
     assert any("lost" in one and "a.txt" in one for one in house.differences())
 
 
-@dataclass
-class Model:
-    """The pages and the versions of their files; those of deleted pages under their rows."""
+NAMES = ("Home", "One", "Two")
 
-    pages: dict[str, dict[str, list[bytes | None]]] = field(default_factory=dict)
-    deleted: dict[bytes, tuple[str, dict[str, list[bytes | None]]]] = field(default_factory=dict)
+
+class Model:
+    """The pages and the versions of their files, beside the wiki in which the same is done; deleted pages by row."""
+
+    def __init__(self, house: House, rng: random.Random) -> None:
+        self.house, self.wiki, self.rng = house, house.wiki, rng
+        self.pages: dict[str, dict[str, list[bytes | None]]] = {"Home": {}}
+        self.deleted: dict[bytes, tuple[str, dict[str, list[bytes | None]]]] = {}
+
+    def upload(self, page: str, file: str) -> None:
+        wiki, rng = self.wiki, self.rng
+        content = rng.choice([b"", b"x", b"long " * 300, b"other"])
+        versions = self.pages[page].setdefault(file, [])
+        there = bool(versions) and versions[-1] is not None
+        token = wiki.files.files_of(page)[file].token if there else ""
+        if rng.random() < 0.2:
+            self.house.fall(rng.choice(UPLOAD_STEPS[:6]), lambda fallen: added(fallen, file, content, page, token))
+            if not versions:
+                del self.pages[page][file]
+            if _numbers(wiki, page, file) == len(versions):
+                return  # it fell before the commit, as all but those that skip its step
+        else:
+            added(wiki, file, content, page, token)
+        self.pages[page].setdefault(file, versions).append(content)
+
+    def remove(self, page: str, file: str) -> None:
+        versions = self.pages[page].get(file)
+        if versions and versions[-1] is not None:
+            self.wiki.files.remove(page, file, self.wiki.files.files_of(page)[file].token, ADA, allow=anybody)
+            versions.append(None)
+
+    def restore(self, page: str, file: str) -> None:
+        versions = self.pages[page].get(file)
+        if versions:
+            stored = self.wiki.files.versions(page, file)
+            old = self.rng.randrange(len(stored))
+            self.wiki.files.restore(page, file, stored[0].token, stored[old], ADA, allow=anybody)
+            versions.append(versions[-1 - old])
+
+    def move(self, page: str, _file: str) -> None:
+        act, new = self.rng.choice(("rename", "delete", "undelete", "purge")), self.rng.choice(NAMES)
+        if act == "rename" and new not in self.pages:
+            self.wiki.mover.rename(page, new, ADA, redirect=False)
+            self.pages[new] = self.pages.pop(page)
+        elif act == "delete" and len(self.pages) > 1:
+            self.wiki.mover.delete(page, ADA)
+            row = next(one.row for one in deleted(self.wiki.rows, page) if one.row not in self.deleted)
+            self.deleted[row] = (page, self.pages.pop(page))
+        elif act in ("undelete", "purge") and self.deleted:
+            self._bring_back_or_purge(act)
+
+    def _bring_back_or_purge(self, act: str) -> None:
+        row = self.rng.choice(sorted(self.deleted))
+        name, held = self.deleted[row]
+        if act == "purge":
+            self.wiki.mover.purge(name, row, ADA)
+        elif name in self.pages:
+            return
+        else:
+            self.wiki.mover.undelete(name, row, ADA)
+            self.pages[name] = held
+        del self.deleted[row]
+
+    def make(self, _page: str, _file: str) -> None:
+        name = self.rng.choice(NAMES)
+        if name not in self.pages:
+            self.wiki.save(name, "A text.", author="Ada", base=0)
+            self.pages[name] = {}
+
+    def sweep(self, _page: str, _file: str) -> None:
+        self.house.clock.now += self.rng.choice((0, GRACE_MS + 60_000))
+        self.wiki.files.sweep.run()
+
+    def check(self) -> None:
+        """Compare all files and versions of all pages."""
+        for page, held in self.pages.items():
+            expected = {file: versions[-1] for file, versions in held.items() if versions[-1] is not None}
+            assert contents(self.wiki, page) == expected, (SEED, page)
+            for file, versions in held.items():
+                stored = self.wiki.files.versions(page, file)
+                bodies = [b"".join(self.wiki.files.content(one)) if one.sha256 else None for one in stored]
+                assert bodies == versions[::-1], (SEED, page, file)
 
 
 @pytest.mark.parametrize("part", range(2))
 def test_random_operations_agree_with_a_model(house: House, part: int) -> None:
     rng = random.Random(f"{SEED} {house.kind} {part}")
-    wiki, model = house.wiki, Model({"Home": {}})
-    names, files = ("Home", "One", "Two"), ("a.txt", "b.txt")
-    pool = [b"", b"x", b"long " * 300, b"other"]
-
-    def upload(page: str, file: str) -> None:
-        content = rng.choice(pool)
-        versions = model.pages[page].setdefault(file, [])
-        there = bool(versions) and versions[-1] is not None
-        token = wiki.files.files_of(page)[file].token if there else ""
-        if rng.random() < 0.2:
-            house.fall(rng.choice(UPLOAD_STEPS[:6]), lambda fallen: added(fallen, file, content, page, token))
-            if not versions:
-                del model.pages[page][file]
-            if _numbers(wiki, page, file) == len(versions):
-                return  # it fell before the commit, as all but those that skip its step
-        else:
-            added(wiki, file, content, page, token)
-        model.pages[page].setdefault(file, versions).append(content)
-
-    def remove(page: str, file: str) -> None:
-        versions = model.pages[page].get(file)
-        if versions and versions[-1] is not None:
-            wiki.files.remove(page, file, wiki.files.files_of(page)[file].token, ADA, allow=anybody)
-            versions.append(None)
-
-    def restore(page: str, file: str) -> None:
-        versions = model.pages[page].get(file)
-        if versions:
-            stored = wiki.files.versions(page, file)
-            old = rng.randrange(len(stored))
-            wiki.files.restore(page, file, stored[0].token, stored[old], ADA, allow=anybody)
-            versions.append(versions[-1 - old])
-
-    def move(page: str, _file: str) -> None:
-        act, new = rng.choice(("rename", "delete", "undelete", "purge")), rng.choice(names)
-        if act == "rename" and new not in model.pages:
-            wiki.mover.rename(page, new, ADA, redirect=False)
-            model.pages[new] = model.pages.pop(page)
-        elif act == "delete" and len(model.pages) > 1:
-            wiki.mover.delete(page, ADA)
-            row = next(one.row for one in deleted(wiki.rows, page) if one.row not in model.deleted)
-            model.deleted[row] = (page, model.pages.pop(page))
-        elif act in ("undelete", "purge") and model.deleted:
-            row = rng.choice(sorted(model.deleted))
-            name, held = model.deleted[row]
-            if act == "purge":
-                wiki.mover.purge(name, row, ADA)
-            elif name in model.pages:
-                return
-            else:
-                wiki.mover.undelete(name, row, ADA)
-                model.pages[name] = held
-            del model.deleted[row]
-
-    def make(_page: str, _file: str) -> None:
-        name = rng.choice(names)
-        if name not in model.pages:
-            wiki.save(name, "A text.", author="Ada", base=0)
-            model.pages[name] = {}
-
-    def sweep(_page: str, _file: str) -> None:
-        house.clock.now += rng.choice((0, GRACE_MS + 60_000))
-        wiki.files.sweep.run()
-
-    acts = [upload, upload, upload, remove, restore, move, move, make, sweep]
+    wiki, model = house.wiki, Model(house, rng)
+    upload, move = model.upload, model.move
+    acts = [upload, upload, upload, model.remove, model.restore, move, move, model.make, model.sweep]
     for _ in range(45):
-        rng.choice(acts)(rng.choice(sorted(model.pages)), rng.choice(files))
-    for page, held in model.pages.items():
-        expected = {file: versions[-1] for file, versions in held.items() if versions[-1] is not None}
-        assert contents(wiki, page) == expected, (SEED, page)
-        for file, versions in held.items():
-            stored = wiki.files.versions(page, file)
-            bodies = [b"".join(wiki.files.content(one)) if one.sha256 else None for one in stored]
-            assert bodies == versions[::-1], (SEED, page, file)
+        rng.choice(acts)(rng.choice(sorted(model.pages)), rng.choice(("a.txt", "b.txt")))
+    model.check()
     house.repaired()
     rows = [row for row, cells in wiki.rows.scan(schema.PAGES) if any(one.startswith(FILE) for one in cells)]
     assert sorted(rows) == sorted(page_key(page) for page, held in model.pages.items() if held)

@@ -78,7 +78,7 @@ class _Stored:
 
 
 class FileCheck:
-    """One check.  Every method may raise StoreUnavailable."""
+    """A check of all files.  Every method may raise StoreUnavailable."""
 
     def __init__(
         self,

@@ -110,7 +110,7 @@ POSTABLE: Final = frozenset(
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )
-# What a handler takes beside GET and HEAD.
+# The methods that a handler takes beside GET and HEAD.
 METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(POSTABLE, ("POST",)),
     "upload": TAKEN_OF_UPLOADS,

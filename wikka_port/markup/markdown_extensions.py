@@ -72,7 +72,7 @@ def _front_matter(state: StateBlock, start: int, end: int, silent: bool) -> bool
 def attributes_in(text: str) -> tuple[tuple[str, str], ...]:
     """Return the attributes of a front matter, with the words of each; () if it is none.
 
-    It reads the part of YAML that front matters consist of: ``key: value``, lists, and texts of several lines.
+    The part of YAML that front matters consist of is read: ``key: value``, lists, and texts of several lines.
     """
     found: dict[str, list[str]] = {}
     words: list[str] = []
