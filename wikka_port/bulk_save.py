@@ -24,7 +24,6 @@ from wikka_port import history, schema
 from wikka_port.history_merge import HistoryMerge, Merged, Staged, places, remove_left
 from wikka_port.import_plan import MOVED_MS, ImportedRevision, Origin, PagePart, comes_before, plan
 from wikka_port.limits import MERGED_LEFT
-from wikka_port.markup.formats import WIKKA
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import page_key
 from wikka_port.next_revision import draft_after
@@ -320,7 +319,7 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
         owner=revision.owner,
         signed=revision.signed,
         language=part.language or None,
-        markup=WIKKA,  # the format of every imported text, even if the page is in Markdown by now
+        markup=revision.markup,  # even if the page has another format by now
         minor=revision.minor,
         source=revision.source,
         origin=revision.origin.pack() if revision.origin is not None else b"",

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
+from wikka_port.markup.formats import WIKKA
+
 Order = tuple[int, int]  # time and id of a revision at the site of the dump; id 0: unknown
 
 
@@ -37,6 +39,7 @@ class ImportedRevision:
     attribution: str | None = None  # None: the page's attribution holds
     owner: str | None = None  # None: the page keeps its owner
     signed: str = ""  # the kind of the author's name (``schema``)
+    markup: str = WIKKA  # the format of the text (``markup.formats``)
     origin: Origin | None = None  # distinguishes it from all other revisions of its page; None if it has no source
 
     @property
