@@ -9,20 +9,56 @@ no order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from columnar.client import Connection
 from columnar.triggers.api import Change, Delete, Effect, Put
 from wikka_port import triggers
+from wikka_port.comments import comment_lists
+from wikka_port.comments.comment_rows import COMMENTS, COMMENTS_HEAD, OP, CommentsHead, op_ms
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import ROWS_PER_CALL
+from wikka_port.store import Store
 
 
 def run_indexes(connection: Connection, change: Change) -> None:
     """Write all index cells that follow from the change, and wait for the disk.  Raises the client's errors."""
     for one in triggers.REGISTRATIONS:
         carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
+
+
+class CommentLists:
+    """The lists of comments, written by the application if no trigger does (``comments.committing.Lists``)."""
+
+    def __init__(self, store: Store, is_wanted: Callable[[], bool]) -> None:
+        self._store = store
+        self._is_wanted = is_wanted
+
+    def list_page(self, key: bytes, row: Mapping[bytes, bytes], head: CommentsHead) -> None:
+        if self._is_wanted():
+            now = {**row, COMMENTS_HEAD: head.pack()}
+            effects = list(comment_lists.page_effects(key, row, now, careful=True))
+            self._store.run(lambda c: carry_out(c, effects, head.at_ms))
+
+    def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
+        if self._is_wanted():
+            effects = list(comment_lists.comment_effects(row, before, now))
+            self._store.run(lambda c: carry_out(c, effects, at_ms))
+
+
+def erase_comments(connection: Connection, history: bytes, *, plain: bool) -> None:
+    """Remove all comments of a history; with ``plain`` also their rows in the lists, which a trigger removes else."""
+    if COMMENTS not in connection.tables():  # an older folder, before it is prepared
+        return
+    table = connection.table(COMMENTS)
+    while rows := list(table.scan(row_prefix=history, limit=ROWS_PER_CALL, batch_size=ROWS_PER_CALL)):
+        if plain:
+            effects = [one for row, cells in rows for one in comment_lists.comment_effects(row, cells, {})]
+            carry_out(connection, effects, max(op_ms(cells.get(OP, b"")) for _, cells in rows))
+        with table.batch() as batch:
+            for row, _ in rows:
+                batch.delete(row)
 
 
 def make_smaller_pictures(connection: Connection, sha256: str, at_ms: int) -> None:

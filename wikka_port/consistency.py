@@ -29,6 +29,9 @@ from columnar.client import Connection, Expect, Put
 from wikka_port import schema
 from wikka_port.accounts import account_check
 from wikka_port.application_indexes import make_smaller_pictures
+from wikka_port.comments.comment_check import CommentCheck, is_of_comments
+from wikka_port.comments.comment_lists import LISTS
+from wikka_port.comments.comment_rows import COMMENTS
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
 from wikka_port.files.file_check import FileCheck, is_of_files
 from wikka_port.files.file_rows import FILES
@@ -129,6 +132,8 @@ class _CheckPass:
         found, links = self._wiki.store.run(self._all)
         self._progress("files", 0)
         found += _of_files(self._wiki, self._now, with_contents=self._with_contents)
+        self._progress("comments", 0)
+        found += _of_comments(self._wiki, self._now, self._at)
         differences = tuple(one for one in found if one.kind is not Kind.SPARE)
         spare = tuple(one for one in found if one.kind is Kind.SPARE)
         return CheckReport(self._pages, self._revisions, links, differences, differences, spare)
@@ -251,6 +256,12 @@ def _of_files(wiki: Wiki, now_ms: int, *, with_contents: bool) -> list[Differenc
     if not wiki.store.run(lambda c: {FILES, THUMBS} <= set(c.tables())):  # an older folder, before it is prepared
         return []
     return list(_file_check(wiki, now_ms, with_contents=with_contents).differences())
+
+
+def _of_comments(wiki: Wiki, now_ms: int, at: Callable[[int], int]) -> list[Difference]:
+    if not wiki.store.run(lambda c: {COMMENTS, LISTS} <= set(c.tables())):  # an older folder, before it is prepared
+        return []
+    return list(CommentCheck(wiki.rows, wiki.comments, now_ms, at).differences())
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
@@ -402,7 +413,10 @@ def _repair(wiki: Wiki, differences: Sequence[Difference], now_ms: int) -> None:
     files = [one for one in differences if is_of_files(one)]
     if files:
         _file_check(wiki, now_ms, with_contents=False).repair(files)
-    differences = [one for one in differences if not is_of_files(one)]
+    comments = [one for one in differences if is_of_comments(one)]
+    if comments:
+        CommentCheck(wiki.rows, wiki.comments, now_ms).repair(comments)
+    differences = [one for one in differences if not (is_of_files(one) or is_of_comments(one))]
     terms = [one for one in differences if one.table == schema.TERMS]
     for one in differences:
         if one.table != schema.TERMS:

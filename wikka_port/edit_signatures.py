@@ -4,6 +4,7 @@
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
     moves       who renamed, deleted or requested work on many pages
+    comments    the author of each comment
 
 The owner of pages, of deleted pages and of their revisions is replaced too.  These pages then belong to a neutral name
 that nobody can have, so nobody can claim them; an administrator may give them to somebody else.
@@ -21,6 +22,9 @@ from typing import Final
 
 from columnar.client import Connection, Put
 from wikka_port import schema
+from wikka_port.comments.comment_rows import AUTHOR as COMMENT_AUTHOR
+from wikka_port.comments.comment_rows import COMMENTS
+from wikka_port.comments.comment_rows import SIGNED as COMMENT_SIGNED
 from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, SIGNED
 from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
@@ -35,13 +39,14 @@ _PLACES: Final = (
     (DELETED, GONE_BY, b""),  # no person deletes a page under the name of another account
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
+    (COMMENTS, COMMENT_AUTHOR, COMMENT_SIGNED),
     (schema.REVISIONS, schema.OWNER, b""),
     *((table, column, b"") for table in (schema.PAGES, DELETED) for column in (schema.OWNER, OWN_OWNER)),
 )
 _WHOLE: Final = ((b"", b""),)
 # A scan that finds nothing returns only at its end, so tables whose keys begin with an MD5 are scanned digit by digit.
 _BY_DIGIT: Final = tuple((b"%x" % digit, b"%x~" % digit) for digit in range(16))
-_KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED})
+_KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED, COMMENTS})
 Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 

@@ -116,6 +116,12 @@ UPLOADS_PER_MINUTE: Final = 60.0
 UPLOAD_BURST: Final = 200
 FORM_FILES_MAX: Final = 100  # of one form
 
+# --- comments ---------------------------------------------------------------------------------------
+
+COMMENT_CHARS_MAX: Final = 20_000
+COMMENTS_PER_MINUTE: Final = 20.0  # of one network, and of one account
+COMMENT_BURST: Final = 40
+
 # --- moves ----------------------------------------------------------------------------------------
 
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete

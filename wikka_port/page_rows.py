@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Required, TypedDict
 
 from wikka_port import schema
+from wikka_port.comments.comment_rows import COMMENTS_HEAD, NO_COMMENTS, CommentsHead, comments_in
 from wikka_port.files.file_rows import FILE, CurrentFile, files_in
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.page_languages import ENGLISH, known
@@ -20,7 +21,7 @@ Cells = Mapping[bytes, bytes]
 
 _YES: Final = b"yes"
 _NONE: Final[frozenset[int]] = frozenset()
-_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN)
+_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN, COMMENTS_HEAD)
 _NO: Final = b"no"
 
 
@@ -52,6 +53,8 @@ class Page(Revision):
     rights: PageRights = NO_RIGHTS
     hidden: frozenset[int] = frozenset()  # numbers of revisions that are not shown
     files: Mapping[str, CurrentFile] = field(default_factory=dict)  # by name; removed ones, too (``is_there``)
+    comments: CommentsHead = NO_COMMENTS  # only for visitors who may read comments (``rights.guarded_comments``)
+    history: bytes = b""  # under which revisions, files and comments lie; b"": the key of the name
 
     @property
     def version(self) -> int:
@@ -190,6 +193,8 @@ def page_of(head: Head, cells: Cells) -> Page:
         rights=rights,
         hidden=hidden_in(cells) if schema.HIDDEN in cells else _NONE,
         files=files_in(cells),
+        comments=comments_in(cells) if COMMENTS_HEAD in cells else NO_COMMENTS,
+        history=head.history,
     )
 
 

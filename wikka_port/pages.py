@@ -43,7 +43,8 @@ from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
-from wikka_port.application_indexes import make_smaller_pictures, run_indexes
+from wikka_port.application_indexes import CommentLists, make_smaller_pictures, run_indexes
+from wikka_port.comments.stored_comments import StoredComments
 from wikka_port.config import FileConfig
 from wikka_port.counters import Counters
 from wikka_port.editing.kept_drafts import Drafts
@@ -147,6 +148,9 @@ class Wiki(Listings, Histories):
         self.files = StoredFiles(
             self.rows, self.mover, files or FileConfig(), clock, on_committed=self._make_smaller_pictures
         )
+        lists = CommentLists(self.store, lambda: self.indexes == "application")
+        self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
+        self.files.sweep.sweep_also(self.comments.sweep)
 
     def _make_smaller_pictures(self, version: FileVersion) -> None:
         """Make those of a file that was committed, if no trigger does."""

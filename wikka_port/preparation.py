@@ -26,6 +26,8 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import folder_format, schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
 from wikka_port.application_indexes import run_indexes
+from wikka_port.comments.comment_lists import TABLES as LIST_TABLES
+from wikka_port.comments.comment_rows import TABLES as COMMENT_TABLES
 from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
 from wikka_port.files.file_rows import TABLES as FILE_TABLES
@@ -36,7 +38,9 @@ from wikka_port.schema import TableSpec
 
 OLDER_WAIT_MS: Final = 10_000
 _OF_FILES: Final = (*FILE_TABLES, *THUMB_TABLES)
-TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *_OF_FILES)
+_OF_COMMENTS: Final = (*COMMENT_TABLES, *LIST_TABLES)
+_BESIDE_PAGES: Final = (*DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *_OF_FILES, *_OF_COMMENTS)
+TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *_BESIDE_PAGES)
 _STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
 _CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
 _FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
@@ -75,7 +79,7 @@ def _make_tables(connection: Connection) -> None:
 def _register(connection: Connection) -> None:
     """Register the triggers by a sync, which changes a trigger of older settings and keeps its position in the logs."""
     present = {one.name: one.registration for one in connection.triggers.list()}
-    registrations = [one.store_registration for one in (*triggers.REGISTRATIONS, triggers.PICTURES)]
+    registrations = [one.store_registration for one in (*triggers.REGISTRATIONS, *triggers.OF_OTHER_TABLES)]
     for wanted in registrations:
         there = present.get(wanted.name)
         if there is None or there != replace(wanted, from_where=there.from_where):

@@ -53,16 +53,18 @@ def page_html(
     notes: bool = False,
     contents: bool = True,
     parameters: Mapping[str, str] | None = None,
+    existing: frozenset[str] | None = None,
 ) -> str:
     """Return the HTML of a parsed page.
 
     ``edit`` is the path of the page's editor, for links beside the headings; with "" there are none
     (``document.render``).  With ``notes``, for an editor, a note replaces each action that is not run; readers see
     nothing there.  ``parameters`` has the query parameters of the page's address, for the page's actions.
+    ``existing`` has the links that are pages, if the caller has read them.
     """
     return render(
         document,
-        existing=_existing(site, document),
+        existing=_existing(site, document) if existing is None else existing,
         action=_runner(site, page.name, page.files, parameters),
         page_url=page_url,
         note=_note if notes else no_note,

@@ -3,6 +3,7 @@
     table      row                                          families   serves
     pages      md5; ``~acl`` (``rights.rules``) and         meta body user    show a page; does it exist
                ``~languages`` (``page_languages``)          note acl file
+                                                            comment
     revisions  md5, inverted number (10), ":", token (16)   meta body source   history newest first; one revision
     backlinks  md5                                          from to    pages that link here; links indexed of a page
     names      folded name, 00, name                        meta       alphabetical lists, prefixes, title search
@@ -29,7 +30,7 @@ Cells of a page row, all stamped with the time of the revision, or of the move t
     meta:was           "HEAD NAME" of a page that has ended: the next page of the name is numbered after it
     meta:hidden        numbers of hidden revisions, separated by commas (``moving.mover``)
 and cells with times of their own that belong to no revision: acl:read, acl:write and others (``rights.rules``), and
-    file:NAME, the newest version of a file (``files.file_rows``)
+    file:NAME, the newest version of a file (``files.file_rows``), comment:head (``comments.comment_rows``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
     meta:attribution meta:owner meta:created meta:signed body:text
 and, if it was imported, source:text (the original text) and source:origin (``import_plan.Origin``), by which a
@@ -87,7 +88,7 @@ _ONE: Final[Mapping[str, Any]] = {"max_versions": 1}
 _DERIVED: Final[Mapping[str, str]] = {"DELETE_MARKERS": str(MARKERS_MS)}
 _DENSE: Final[Mapping[str, str]] = {"COMPRESSION": "ZSTD"}  # makes the index of words a quarter smaller
 TABLES: Final = (
-    TableSpec(PAGES, {"meta": _ONE, "body": _ONE, "user": _ONE, "note": _ONE, "acl": _ONE, "file": _ONE}, {}),
+    TableSpec(PAGES, dict.fromkeys(("meta", "body", "user", "note", "acl", "file", "comment"), _ONE), {}),
     TableSpec(REVISIONS, {"meta": _ONE, "body": _ONE, "source": _ONE}, {}),
     TableSpec(BACKLINKS, {"from": _ONE, "to": _ONE}, _DERIVED),
     TableSpec(NAMES, {"meta": _ONE}, _DERIVED),

@@ -43,6 +43,7 @@ class EditingLimits:
     new_drafts: RateLimiter  # without an account
     previews: RateLimiter
     uploads: RateLimiter
+    comments: RateLimiter
 
 
 def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
@@ -52,6 +53,7 @@ def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callabl
         RateLimiter(limits.NEW_DRAFTS_PER_MINUTE, limits.NEW_DRAFT_BURST, buckets, clock, "new draft "),
         RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
         RateLimiter(limits.UPLOADS_PER_MINUTE, limits.UPLOAD_BURST, buckets, clock, "upload "),
+        RateLimiter(limits.COMMENTS_PER_MINUTE, limits.COMMENT_BURST, buckets, clock, "comment "),
     )
 
 

@@ -6,6 +6,8 @@
     changes     a revision -> ``changes``
     indexes     all of these, in one delivery with one reading of the page
     indexes_of_batch    the same for the changes of many pages together; this is the registered function
+    comments    the comments of a page -> the name in ``comment_lists``, in ``indexes``; a comment -> its rows there, by
+                the separate trigger ``wiki-comments`` (``comments.comment_lists``)
     words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger: it costs more
 
 The functions yield effects.  Columnar writes these in its own batches; if the application keeps the indexes,
@@ -49,6 +51,8 @@ from columnar.client import Connection
 from columnar.client import Registration as StoreRegistration
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import history, schema
+from wikka_port.comments import comment_lists
+from wikka_port.comments.comment_rows import COMMENT_FAMILY, COMMENTS
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.files.thumbnails import THUMBS
@@ -165,9 +169,16 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
         for effect in _changes(change, one, client):
             yield change, effect
     for change in batch:
-        for effect in _hiding(change, client):
+        for effect in (*_hiding(change, client), *_comments(change)):
             yield change, effect
     yield from _backlinks(seen, client)
+
+
+def _comments(change: Change) -> Effects:
+    """Yield the effects on the name of a page with comments."""
+    if len(change.row) == schema.KEY_BYTES:
+        careful = change.attempt > 1 or not change.changes
+        yield from comment_lists.page_effects(change.row, change.before, change.now, careful=careful)
 
 
 def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
@@ -399,8 +410,8 @@ ENTRY_COLUMNS: Final = (
 
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one lookup and one
 # wait for each of its barriers.
-_READ: Final = (b"body", b"meta", b"user", b"note")
-_DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED)
+_READ: Final = (b"body", b"meta", b"user", b"note", COMMENT_FAMILY)
+_DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED, comment_lists.LISTS)
 
 
 def pictures_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
@@ -429,6 +440,16 @@ PICTURES: Final = Registration(
     writes=(THUMBS,),
     table=BLOBS,
 )
+COMMENTS_OF_PAGES: Final = Registration(
+    "wiki-comments",
+    comment_lists.lists_of_batch,
+    comment_lists.FAMILIES,
+    before=True,
+    batch=BATCH,
+    writes=(comment_lists.LISTS,),
+    table=COMMENTS,
+)
+OF_OTHER_TABLES: Final = (PICTURES, COMMENTS_OF_PAGES)
 
 # The triggers of older wikis, until ``Wiki.prepare`` removes them; they run the functions of these names above.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

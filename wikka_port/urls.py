@@ -29,7 +29,7 @@ from wikka_port.names import from_url, url_path
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
-    "suggestion", "file", "files", "files.xml",
+    "suggestion", "file", "files", "files.xml", "comments",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",

@@ -50,7 +50,8 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
         connection = Connection("127.0.0.1", store_port)
         writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}
         assert writes == {
-            "wiki-indexes": ("backlinks", "changes", "names", "wanted"),
+            "wiki-comments": ("comment_lists",),
+            "wiki-indexes": ("backlinks", "changes", "comment_lists", "names", "wanted"),
             "wiki-pictures": ("thumbs",),
             "wiki-words": ("docs", "terms"),
         }

@@ -68,3 +68,15 @@ def test_a_save_of_the_editor_reads_its_page_once(wiki: Wiki, calls: list[str]) 
         calls.clear()
         assert web.post(f"{path}/edit", form).status_code == 303, path
         assert calls[1:3] == ["columnarLoadRows", "columnarCheckAndMutate"], (path, calls)
+
+
+def test_comments_that_are_shown_cost_one_call(wiki: Wiki, calls: list[str]) -> None:
+    """The links in comments are looked up together with those of the page."""
+    web = WikiClient(wiki)
+    for text, further in (("A comment.", 1), ("Another one to [[Plain]].", 2)):
+        for path in ("/Plain", "/Linking"):
+            form = {**web.form(f"{path}/comments"), "body": text, "send": "1"}
+            assert web.post(f"{path}/comments", form).status_code == 303
+        assert len(calls_of(web.client, "/Plain", calls)) == PLAIN, "only their number is shown"
+        assert len(calls_of(web.client, "/Plain?comments=threaded", calls)) == PLAIN + further
+        assert len(calls_of(web.client, "/Linking?comments=newest", calls)) == LINKING + 1

@@ -55,7 +55,7 @@ class MemoryRows:
 
     is_atomic = True
 
-    def put(self, table: bytes, row: bytes, cells: Cells) -> None:
+    def put(self, table: bytes, row: bytes, cells: Cells, timestamp: int | None = None) -> None:
         self.asked("rows.put")
         with self._lock:
             self._of(table).setdefault(row, {}).update(cells)

@@ -6,16 +6,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Never
 
+from columnar.triggers.api import Put
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
+from wikka_port.comments import comment_lists
+from wikka_port.comments.comment_rows import COMMENTS_HEAD, CommentsHead, comments_in
+from wikka_port.comments.stored_comments import StoredComments
 from wikka_port.config import FileConfig
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
@@ -63,6 +67,26 @@ class MemoryPageRows:
         return ""
 
 
+class MemoryLists:
+    """The lists of comments, written at once."""
+
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
+
+    def list_page(self, key: bytes, row: Mapping[bytes, bytes], head: CommentsHead) -> None:
+        self._write(comment_lists.page_effects(key, row, {**row, COMMENTS_HEAD: head.pack()}, careful=True))
+
+    def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
+        self._write(comment_lists.comment_effects(row, before, now))
+
+    def _write(self, effects: Iterable[Any]) -> None:
+        for effect in effects:
+            if isinstance(effect, Put):
+                self._rows.put(effect.table, effect.row, effect.cells)
+            else:
+                self._rows.delete(effect.table, effect.row, effect.columns)
+
+
 class MemoryWiki:
     def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
         self.away = False
@@ -76,6 +100,8 @@ class MemoryWiki:
         self.suggestions = Suggestions(self.rows)
         self.mover = NoMover()
         self.files = StoredFiles(self.rows, MemoryPageRows(self._row), FileConfig(), lambda: self._now_ms)
+        lists = MemoryLists(self.rows)
+        self.comments = StoredComments(self.rows, MemoryPageRows(self._row), lambda: self._now_ms, lists=lists)
         self.clock_s = 0.0  # of what is held of rights
         self.rights = StoredRights(self.rows, lambda: self.clock_s)
 
@@ -103,7 +129,7 @@ class MemoryWiki:
     def _with_rights(self, page: Page) -> Page:
         row = self._row(page_key(page.name))
         rights = page_rights(row, page.owner.encode())
-        return replace(page, rights=rights, owner=rights.owner, files=files_in(row))
+        return replace(page, rights=rights, owner=rights.owner, files=files_in(row), comments=comments_in(row))
 
     def existing(self, names: Collection[str]) -> frozenset[str]:
         self._asked("existing")
@@ -210,7 +236,7 @@ class MemoryWiki:
             self._pages[name] = [*kept, page]
             head = b"%d:%d" % (page.number, page.time_ms)
             cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
-            self._row(page_key(name)).update({**cells, schema.OWNER: page.owner.encode()})
+            self._row(page_key(name)).update({**cells, schema.NAME: name.encode(), schema.OWNER: page.owner.encode()})
             self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
             return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}", page.token)
 

@@ -92,6 +92,8 @@ class Scene:
             self.directory.make(name, status="active", password=hashed, email=address, admin=admin)
         self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
         upload(web, ("Plan.txt", b"a text"))
+        for number, browser in enumerate((self.browsers["registered"], web)):
+            self._comment(browser, f"Comment {number + 1} on the page.")
         self.draft = self._keep_a_draft()
         self.suggestion = self._suggest_a_change()
 
@@ -101,6 +103,10 @@ class Scene:
         form = rita.form("/Lent/edit")
         rita.post("/Lent/draft", {**form, "body": "Nobody's text.", "keep": "1"})
         return form["draft"]
+
+    def _comment(self, browser: WikiClient, text: str) -> None:
+        form = browser.form("/HomePage/comments")
+        browser.post("/HomePage/comments", {**form, "body": text, "send": "1"})
 
     def _suggest_a_change(self) -> str:
         """Make a visitor's suggestion for the page Lent."""
@@ -135,6 +141,8 @@ class Scene:
         administrator = self.links.issue("administrator")
         found = [site_path("confirm", token=confirm), site_path("register", administrator=administrator)]
         found.append(page_path("HomePage", "file", file="Plan.txt"))
+        own = 1 if role == "registered" else 2
+        found += [page_path("HomePage", "comments", **{target: own}) for target in ("answer", "edit", "remove")]
         if role == "administrator":
             found += [page_path("Gone", "undelete"), site_path("moves", job=self.job.id.decode())]
             found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]

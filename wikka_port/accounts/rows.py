@@ -60,8 +60,8 @@ class Rows:
             ]
         )
 
-    def put(self, table: bytes, row: bytes, cells: Cells) -> None:
-        self._store.run(lambda c: c.table(table).put(row, cells))
+    def put(self, table: bytes, row: bytes, cells: Cells, timestamp: int | None = None) -> None:
+        self._store.run(lambda c: c.table(table).put(row, cells, timestamp=timestamp))
 
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
         """Delete the ``columns`` of a row, whole families by their names, or with None the whole row."""

@@ -20,7 +20,6 @@ TO_COME: Final[Mapping[str, str]] = {
     "adminpages": _ADMIN, "adminusers": _ADMIN, "badwords": _ADMIN,
     "contact": _ADMIN, "countcomments": _COMMENTS,
     "feedback": _ADMIN,
-    "nocomments": _COMMENTS,
     "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {

@@ -164,27 +164,35 @@ class Committing:
             self._rows.delete(schema.PAGES, place.key, [column])
 
     def _row(self, name: str) -> Cells:
-        try:
-            return self._pages.page_row(name)
-        except Busy:
-            raise FilesBusy(name) from None
+        return _row_of(self._pages, name)
 
     def find_page(self, name: str, history: bytes) -> FilledPage:
-        """Return the page, by its history if that is given, whatever its name.  Raises NoSavedPage, FilesBusy."""
-        first = name
-        for _hop in range(HOPS):
-            row = self._row(name)
-            place = FilledPage(name, row, files_in(row))
-            if is_there(row) and history in (b"", place.history):
-                return place
-            if is_there(row):
-                onward = redirect_target(text_in(row, schema.BODY), markup=markup_of(row))
-            else:
-                onward = self._pages.renamed_to(head_of(row).token) if schema.VERSIONCOUNT in row else None
-            if not history or not onward:
-                break
-            name = normalise(onward)
-        raise NoSavedPage(first)
+        return find_page(self._pages, name, history)
+
+
+def _row_of(pages: PageRows, name: str) -> Cells:
+    try:
+        return pages.page_row(name)
+    except Busy:
+        raise FilesBusy(name) from None
+
+
+def find_page(pages: PageRows, name: str, history: bytes) -> FilledPage:
+    """Return the page, by its history if that is given, whatever its name.  Raises NoSavedPage, FilesBusy."""
+    first = name
+    for _hop in range(HOPS):
+        row = _row_of(pages, name)
+        place = FilledPage(name, row, files_in(row))
+        if is_there(row) and history in (b"", place.history):
+            return place
+        if is_there(row):
+            onward = redirect_target(text_in(row, schema.BODY), markup=markup_of(row))
+        else:
+            onward = pages.renamed_to(head_of(row).token) if schema.VERSIONCOUNT in row else None
+        if not history or not onward:
+            break
+        name = normalise(onward)
+    raise NoSavedPage(first)
 
 
 def chain_of_versions(rows: Rows, history: bytes, name: str, token: str) -> Iterator[FileVersion]:

@@ -1,5 +1,7 @@
 """The sweep: contents that no version refers to, uploads that ended without a commit, and the versions of a purge.
 
+Other modules let their own sweeps run with it (``sweep_also``): a process has one.
+
 The steps a to e are those of ``file_rows``.  A purge calls ``erase_versions``, which sweeps the contents at once.  All
 others wait for the hourly sweep: of all processes that of one runs, for the row SWEPT_ROW lets one of them begin.
 """
@@ -48,6 +50,7 @@ class Swept:
     uploads: int = 0
     contents: int = 0
     size_bytes: int = 0  # of the contents
+    others: int = 0  # of further sweeps: changes of comments that a crash left unfinished
 
 
 class Sweep:
@@ -65,6 +68,11 @@ class Sweep:
         self._rows = rows
         self._contents = contents
         self._clock = clock_ms
+        self._others: list[Callable[[], int]] = []
+
+    def sweep_also(self, other: Callable[[], int]) -> None:
+        """Let a further sweep, which returns what it removed, run with this one.  Call before the first run."""
+        self._others.append(other)
 
     def run(self, most: int = SWEPT_MAX) -> Swept:
         """Sweep the uploads, and up to ``most`` contents.  O(contents), of which only the keys are read."""
@@ -76,7 +84,7 @@ class Sweep:
             size_bytes += max(0, swept)
             if contents >= most:
                 break
-        return Swept(uploads, contents, size_bytes)
+        return Swept(uploads, contents, size_bytes, sum(other() for other in self._others))
 
     def run_if_due(self) -> Swept | None:
         """Sweep if no process has begun to within EVERY_S, else return None."""
@@ -178,7 +186,7 @@ def start_sweeping(sweep: Sweep, stop: threading.Event | None = None) -> threadi
             try:
                 found = sweep.run_if_due()
                 if found is not None and found != Swept():
-                    log.info("swept %d uploads and %d contents of %d bytes", *_figures(found))
+                    log.info("swept %d uploads, %d contents of %d bytes, %d changes of comments", *_figures(found))
             except StoreUnavailable as away:
                 log.warning("files are swept in an hour: %s", away)
             except Exception:
@@ -189,5 +197,5 @@ def start_sweeping(sweep: Sweep, stop: threading.Event | None = None) -> threadi
     return thread
 
 
-def _figures(swept: Swept) -> tuple[int, int, int]:
-    return swept.uploads, swept.contents, swept.size_bytes
+def _figures(swept: Swept) -> tuple[int, int, int, int]:
+    return swept.uploads, swept.contents, swept.size_bytes, swept.others

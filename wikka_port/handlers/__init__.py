@@ -10,6 +10,7 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.handlers.comments import handle_comments
 from wikka_port.handlers.deletion import handle_delete, handle_deleted, handle_hide, handle_undelete
 from wikka_port.handlers.draft import handle_draft
 from wikka_port.handlers.edit import handle_clone, handle_edit, handle_new_page, handle_preview
@@ -60,6 +61,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "backlinks": handle_backlinks,
     "claim": handle_claim,
     "clone": handle_clone,
+    "comments": handle_comments,
     "confirm": handle_confirm,
     "delete": handle_delete,
     "deleted": handle_deleted,
@@ -106,7 +108,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings", "draft", "preview", "suggestion"),
+        *("sessions", "settings", "draft", "preview", "suggestion", "comments"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.comment_views import comments_below, order_address
 from wikka_port.handlers.source import handle_raw
 from wikka_port.markup.document import Document
 from wikka_port.old_addresses import place_of_name
@@ -17,16 +19,18 @@ from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rendering import page_document, page_html
 from wikka_port.site import Site, conditional, number, redirect, unindexed
-from wikka_port.urls import page_url, with_query
+from wikka_port.urls import page_path, page_url, with_query
 
-OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase"})  # parameters that actions in a page read
+# Parameters that actions in a page read, and that show its comments.
+OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase", "comments"})
 
 
 def handle_show(site: Site, request: Request, name: str) -> Response:
     """Show the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
 
     A redirect is followed once, and the target names the redirecting page; ``?redirect=no`` shows the redirect itself.
-    ``?raw=1`` answers with the text as it was typed.
+    ``?raw=1`` answers with the text as it was typed.  ``?comments=threaded`` (or ``oldest``, ``newest``) shows the
+    comments below the text.
     """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
@@ -48,10 +52,13 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
         if target is not None:
             origin, page, document = name, target, page_document(site, request, target)
     edit = page_url(page.name, "edit") if document.headings and site.wiki.access.can(page.name).write else ""
-    values = {**_values(site, page, document, edit, request.args), "merged": _merge_of(request, page)}
-    values["waiting"] = site.wiki.waiting(page.name)
+    below = comments_below(site, request, page, document)
+    existing = None if below is None else below.existing(document.links)
+    values = {**_values(site, page, document, edit, request.args, existing), "merged": _merge_of(request, page)}
+    values |= {"waiting": site.wiki.waiting(page.name), "comments": None if below is None else below.view()}
     indexed = not (request.args and request.args.keys() & OF_ACTIONS)
-    response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None)
+    address = partial(order_address, page_path(page.name), "comments")
+    response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None, order_address=address)
     return conditional(request, response)
 
 
@@ -66,7 +73,12 @@ def _merge_of(request: Request, page: Page) -> tuple[int, int] | None:
 
 
 def _values(
-    site: Site, page: Page, document: Document, edit: str = "", parameters: Mapping[str, str] | None = None
+    site: Site,
+    page: Page,
+    document: Document,
+    edit: str = "",
+    parameters: Mapping[str, str] | None = None,
+    existing: frozenset[str] | None = None,
 ) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     notes = site.visitor.is_active and site.wiki.access.can(page.name).write
@@ -76,7 +88,7 @@ def _values(
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page, document, edit=edit, notes=notes, parameters=parameters),
+        "content": page_html(site, page, document, edit=edit, notes=notes, parameters=parameters, existing=existing),
     }
 
 
@@ -88,7 +100,9 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
     if page.number == newest.number:
         return redirect(page_url(newest.name), status=302)
     values = _values(site, page, page_document(site, request, page))
-    return site.html("show.html", **values, origin="", old=newest, merged=None, waiting=0)
+    return site.html(
+        "show.html", **values, origin="", old=newest, merged=None, waiting=0, comments=None, order_address=None
+    )
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:

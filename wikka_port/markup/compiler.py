@@ -56,7 +56,7 @@ from wikka_port.texts import N_, _
 INLINE_ACTIONS: Final = frozenset({
     "acls", "clonelink", "color", "colour", "countcomments", "countedits", "countowned", "countpages", "countusers",
     "delete", "deletelink", "edit", "editlink", "history", "historylink", "homepage", "homepagelink", "image",
-    "lastedit", "lasteditauthor", "lasteditnotes", "logo", "logout", "owner", "ownerlink", "randompage",
+    "lastedit", "lasteditauthor", "lasteditnotes", "logo", "logout", "nocomments", "owner", "ownerlink", "randompage",
     "recentchangesrss", "rev", "revertlink", "revisionlink", "revisions", "revisionsrss", "time", "title", "titletag",
     "today", "url", "usersettings", "who", "whoami", "wikkachanges", "wikkaname", "wikkapatchlevel", "wikkaversion",
 })  # fmt: skip

@@ -46,7 +46,7 @@ _EXPENSIVE_ACTIONS: Final = {
     "mychanges": QUICK_STEPS,  # reads many changes
     "include": QUICK_STEPS // 2,  # parses and renders
 }
-_CHEAP_ACTIONS: Final = frozenset(("color", "colour", "image"))  # no call of the store; imports have many
+_CHEAP_ACTIONS: Final = frozenset(("color", "colour", "image", "nocomments"))  # no call of the store; imports have many
 Action = Callable[[str, Mapping[str, str]], str | None]
 
 

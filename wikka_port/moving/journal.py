@@ -34,7 +34,7 @@ DELETED: Final = b"deleted"
 _ONE: Final = {"max_versions": 1}
 TABLES: Final = (
     TableSpec(MOVES, {"m": _ONE, "e": _ONE}, {}),
-    TableSpec(DELETED, dict.fromkeys(("meta", "body", "user", "note", "acl", "file", "gone"), _ONE), {}),
+    TableSpec(DELETED, dict.fromkeys(("meta", "body", "user", "note", "acl", "file", "comment", "gone"), _ONE), {}),
 )
 
 OPEN_ROW: Final = b"~open"

@@ -35,7 +35,7 @@ from columnar.client import Connection, Expect
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.application_indexes import run_indexes
+from wikka_port.application_indexes import erase_comments, run_indexes
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import FILES
 from wikka_port.files.sweeping import Sweep
@@ -401,7 +401,7 @@ class Mover:
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
     def _remove_for_good(self, move: Move) -> None:
-        """Remove drafts, suggestions and networks of a deleted page, then its revisions, its files, and its row."""
+        """Remove drafts, suggestions and networks of a deleted page, then its revisions, files, comments, and row."""
         self._store.run(lambda c: beside.remove(c, move))
         self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
@@ -410,6 +410,8 @@ class Mover:
         if self._store.run(lambda c: FILES in c.tables()):  # not in an older folder before it is prepared
             Sweep(self._rows, Contents(self._rows, self._clock), self._clock, self.on_step_done).erase_versions(begin)
         self.on_step_done("files")
+        self._store.run(lambda c: erase_comments(c, begin, plain=self._indexes() == "application"))
+        self.on_step_done("comments")
         self._run(move, MoveSteps.leave)
 
 

@@ -9,7 +9,7 @@ either before or after the step:
              redirect's revision, which was staged before; then the row's other cells follow
 
 Every step may be repeated, also by another process at the same time: it writes the same cells at the same timestamps.
-Cells of rights and of files get the store's time, as everywhere; all others get the timestamp of the move.
+Cells of rights, files and comments get the store's time, as everywhere; all others get the timestamp of the move.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from columnar.client import Connection, Delete, Expect, Put
 from columnar.client.row_operations import Operation
 from wikka_port import schema
+from wikka_port.comments.comment_rows import COMMENTS_HEAD
 from wikka_port.files.file_rows import FILE
 from wikka_port.history import fresh_cells
 from wikka_port.markup.writing import forced_link
@@ -290,7 +291,7 @@ def _deletes(columns: Collection[bytes], at_ms: int) -> list[Operation]:
 
 
 def _is_of_store(column: bytes) -> bool:
-    return column.startswith((_RIGHTS, FILE)) or column == schema.HIDDEN
+    return column.startswith((_RIGHTS, FILE)) or column in (schema.HIDDEN, COMMENTS_HEAD)
 
 
 def _parted(columns: Collection[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -35,6 +35,7 @@ class Can:
     delete: bool = False
 
 
+_READING: Final = (Privilege.READ, Privilege.COMMENT_READ)
 _POSSIBLE: Final = (
     *(Privilege.WRITE, Privilege.CHANGE_RIGHTS, Privilege.CLAIM),
     *(Privilege.RENAME, Privilege.DELETE),
@@ -105,7 +106,7 @@ class PageAccess:
     def decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
         """Return the decision of ``judging.may`` on a page of these rights."""
         rules = self._wiki.rights.rules()
-        if rules.is_open and not rights.lists and privilege is Privilege.READ:
+        if rules.is_open and not rights.lists and privilege in _READING:
             return _OPEN
         return may(self.visitor, self._guarded(name, rights, exists), privilege)
 

@@ -20,6 +20,7 @@ from wikka_port.names import normalise
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.readable_lists import ReadableLists
@@ -133,6 +134,11 @@ class GuardedWiki(ReadableLists):
         name = normalise(name)
         self.access.require(name, Privilege.READ)
         return GuardedFiles(self._wiki.files, self.access, self.visitor, name)
+
+    def comments_of(self, page: Page, browsers: Collection[str] = ()) -> GuardedComments:
+        """Return the comments of a page just read.  Raises NotAllowed unless the visitor may read them."""
+        self.access.require_of(page.name, page.rights, True, Privilege.COMMENT_READ)
+        return GuardedComments(self._wiki.comments, self.access, self.visitor, page, browsers)
 
     def waiting(self, name: str) -> int:
         """Count the suggested changes of a page for a signed-in visitor who may write it; for others return 0.

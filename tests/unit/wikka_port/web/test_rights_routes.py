@@ -40,6 +40,7 @@ PAGE_QUERIES = {
     "rename": [""],
     "undelete": [""],
     "clone": [""],
+    "comments": ["", "?at=1", "?edit=1", "?order=newest"],
     "grabcode": ["", "?block=1"],
     "html": [""],
     "print": [""],
