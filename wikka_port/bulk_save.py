@@ -5,8 +5,9 @@ has a page of the new group (a dump may have a page twice), or if the triggers l
 grow without need.
 
 A revision that is stored already is left alone (``import_plan``): saving the same again changes nothing.  With
-``merges``, revisions that belong between stored revisions are inserted there (``history_merge``).  Without ``merges``,
-a page with stored revisions that differ from the dump's stays as it is.
+``merges``, revisions that belong between stored revisions are inserted there (``history_merge``), and so is every
+hidden revision, since a save of its own would show it as the newest.  Without ``merges``, a page with stored revisions
+that differ from the dump's stays as it is.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class BulkSaver:
         if newest.mark and not self._merges:
             stored.busy.add(part.name)
             return []
-        if newest.mark or part.name in self._open:
+        if newest.mark or part.name in self._open or any(one.hidden for one in part.revisions):
             self._merge(part, key, stored)
             return []
         known = _Known({}, {})
@@ -314,11 +315,11 @@ def _draft(part: PagePart, revision: ImportedRevision, before: Cells, begin: Hea
         author=revision.author,
         note=revision.note,
         time_ms=revision.time_ms,
-        autolink=part.autolink,
+        autolink=part.autolink if revision.kept is None else revision.kept.autolink,
         attribution=part.attribution if revision.attribution is None else revision.attribution,
         owner=revision.owner,
         signed=revision.signed,
-        language=part.language or None,
+        language=(part.language or None) if revision.kept is None else revision.kept.language,
         markup=revision.markup,  # even if the page has another format by now
         minor=revision.minor,
         source=revision.source,

@@ -23,6 +23,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
         "wikka_port.commands.import_wikkawiki:import_wikkawiki",
         "Move a WikkaWiki here, with accounts and rights.",
     ),
+    "export": ("wikka_port.commands.export:export", "Write all pages, with revisions, rights and files."),
     "user": ("wikka_port.commands.user:user", "Accounts: make, list and change them, and give out links."),
     "admin-link": ("wikka_port.commands.user:admin_link", "A link that makes an administrator."),
     "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from columnar.client import Connection, Expect, Put
@@ -33,7 +33,9 @@ from wikka_port import history, schema
 from wikka_port.application_indexes import run_indexes
 from wikka_port.import_plan import ImportedRevision, Order, Origin, comes_before
 from wikka_port.limits import MERGED_CHARS, MERGED_ROWS
+from wikka_port.markup.formats import WIKKA
 from wikka_port.next_revision import PageTooBig
+from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import (
     Cells,
     head_of,
@@ -50,6 +52,8 @@ from wikka_port.store import check_and_put
 
 Draw = Callable[[ImportedRevision, Cells, Head | None], "Staged"]
 _SAME_SECOND_MS: Final = 1_000
+# A page's revisions have these cells as soon as an earlier one has them (``schema``); the value is the absent cell's.
+_KEPT_FROM_NOW_ON: Final = {schema.FORMAT: WIKKA.encode(), schema.LANGUAGE: ENGLISH.encode(), schema.MINOR: b"no"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,14 @@ class Place:
     def is_of(self, revision: ImportedRevision) -> bool:
         """Return whether ``revision`` is this stored one.
 
-        Older versions of the import kept no origin; for their revisions author, note and second decide.
+        A revision without an origin comes from an export of a wiki like this one, where it was written: time, author
+        and note decide.  Older versions of the import kept no origin; for their revisions author, note and second
+        decide.
         """
         if self.origin is not None:
             return revision.origin is not None and self.origin.is_of(revision.origin)
+        if revision.origin is None:
+            return (self.time_ms, self.author, self.note) == (revision.time_ms, revision.author, revision.note)
         alike = self.is_imported and (self.author, self.note) == (revision.author, revision.note)
         return alike and 0 <= self.time_ms - revision.time_ms < _SAME_SECOND_MS
 
@@ -91,6 +99,12 @@ class Staged:
 
     def row(self, key: bytes) -> bytes:
         return schema.revision_row(key, self.head)
+
+
+@dataclass(slots=True)
+class _NewNumbers:
+    by_old: dict[int, int] = field(default_factory=dict)  # of revisions that are staged again
+    hidden: set[int] = field(default_factory=set)  # of new revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +179,7 @@ class HistoryMerge:
         self._waiting: list[Staged] = []
         self._waiting_chars = 0
         self._staged: list[bytes] = []
-        self._numbers: dict[int, int] = {}  # old number -> new number, of revisions that are staged again
+        self._numbers = _NewNumbers()
         self._new = self._already = 0
         self._too_big: list[str] = []
         self._last_order: Order = (-1, -1)
@@ -188,7 +202,7 @@ class HistoryMerge:
 
     def _is_there(self, revision: ImportedRevision) -> bool:
         """Return whether the revision is stored.  Each stored revision matches only one of the dump."""
-        second = revision.time_ms // _SAME_SECOND_MS
+        second = revision.order[0] // _SAME_SECOND_MS
         for near in (second, second + 1):
             candidates = self._unmatched.get(near, [])
             found = next((place for place in candidates if place.is_of(revision)), None)
@@ -215,12 +229,18 @@ class HistoryMerge:
         created = before.cells.get(schema.CREATED, b"%d" % at) if before else b"%d" % at
         previous = before.head.token if before else b""
         again = {**cells, schema.TIME: b"%d" % at, schema.CREATED: created, schema.PREVIOUS: previous}
+        for column, value in _KEPT_FROM_NOW_ON.items():
+            if before and column in before.cells and column not in again:
+                again[column] = value
         number = before.head.number + 1 if before else self._there[0].head.number
         head = Head(number, _token(number, again), place.head.history)
-        self._numbers[place.head.number] = number
+        self._numbers.by_old[place.head.number] = number
         self._put(Staged(head, again))
 
     def _insert(self, revision: ImportedRevision) -> None:
+        if revision.hidden and self._next == len(self._there):
+            self._too_big.append(f"{self._name}: a hidden revision that would be the newest")
+            return
         if self._changed_at is None and self._last_place is not None:
             self._last = Staged(self._last_place.head, self._cells_of(self._last_place.head))
         before = self._last
@@ -236,6 +256,8 @@ class HistoryMerge:
         if self._changed_at is None:
             self._changed_at = self._next
         self._new += 1
+        if revision.hidden:
+            self._numbers.hidden.add(made.head.number)
         self._ends_with_new = True
         self._put(made)
 
@@ -304,7 +326,7 @@ class HistoryMerge:
     def _hidden(self) -> bytes | None:
         """Return ``meta:hidden`` with the new numbers, or None if it stays as it is."""
         stored = hidden_in(self._row)
-        now = {self._numbers.get(number, number) for number in stored}
+        now = {self._numbers.by_old.get(number, number) for number in stored} | self._numbers.hidden
         return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
 
 

@@ -40,11 +40,27 @@ class ImportedRevision:
     owner: str | None = None  # None: the page keeps its owner
     signed: str = ""  # the kind of the author's name (``schema``)
     markup: str = WIKKA  # the format of the text (``markup.formats``)
+    kept: KeptFields | None = None  # from an export of a wiki like this one; None: as the part says
     origin: Origin | None = None  # distinguishes it from all other revisions of its page; None if it has no source
 
     @property
+    def hidden(self) -> bool:
+        """Whether readers never see the revision (``history_merge``)."""
+        return self.kept is not None and self.kept.hidden
+
+    @property
     def order(self) -> Order:
-        return self.time_ms, self.origin.revision_id if self.origin is not None else 0
+        """The place in a history: by the time at the site of the dump, as stored revisions have theirs."""
+        return self.origin.order if self.origin is not None else (self.time_ms, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFields:
+    """Fields of a revision that only an export of a wiki like this one has for each revision."""
+
+    language: str  # (``page_languages``)
+    autolink: bool
+    hidden: bool
 
 
 @dataclass(frozen=True, slots=True)

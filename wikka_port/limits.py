@@ -93,6 +93,12 @@ MERGED_CHARS: Final = 1_000_000
 MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them
 NAMED_MISMATCHES: Final = 100  # texts whose size differs from the dump's, reported by name; all are counted
 
+# --- exports --------------------------------------------------------------------------------------
+
+EXPORTED_ROWS: Final = 8  # revisions with their texts that are read in one call; each may have some megabytes
+RECORD_LINE_BYTES: Final = 128 << 20  # of a file of JSON lines; a text of 4 MiB may be six times as long in JSON
+HIDDEN_RUN_CHARS: Final = 4_000_000  # of a page's hidden revisions in memory; more lie in a temporary file
+
 # --- limits of networks ---------------------------------------------------------------------------
 
 RATE_TABLE_ADDRESSES: Final = 10_000  # remembered at once, 32 bytes each; long idle ones are forgotten first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from pathlib import Path
 from typing import BinaryIO, cast
 
 import click
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from wikka_port.commands.import_records import FORMS, MEDIAWIKI, form_of, import_records
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
@@ -34,6 +36,13 @@ _MISMATCHES = 5  # lines on mismatches
     metavar="URL",
     help="Address of the folder with the site's files: pictures are shown from there. Else links lead to the site.",
 )
+@click.option("--from", "form", type=click.Choice(FORMS), help="The form of FILE; its first bytes say it, too.")
+@click.option(
+    "--files",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with the contents of files, of “wikka export --files”.",
+)
 @click.option("--restart", is_flag=True, help="Begin at the beginning where an earlier import was stopped.")
 def import_dump(
     file: str,
@@ -42,16 +51,31 @@ def import_dump(
     limit: int | None,
     licence: str | None,
     pictures: str,
+    form: str | None,
+    folder: Path | None,
     restart: bool,
 ) -> None:
     """Bring the pages of FILE into the wiki, with all their revisions.
 
-    FILE is a MediaWiki export, plain or compressed (.bz2, .gz); - is the standard input. An import that was
+    \b
+    A dump of a MediaWiki:
+      wikka import simplewiki.xml.bz2
+    What "wikka export" wrote; both sides are compared at the end:
+      wikka import wiki.jsonl.gz
+
+    FILE is a MediaWiki export, plain or compressed (.bz2, .gz); - is the standard input. JSON lines of "wikka export"
+    are recognised. The options --namespaces, --limit, --licence and --pictures are for MediaWiki. An import that was
     stopped goes on where it was (from the standard input, at the beginning); one that is repeated changes
     nothing. Revisions come into a page's history by their times, whatever it has: what was written here stays
     in it, and the text of the latest is shown.
     """
     is_piped = file == "-"
+    form = form or (MEDIAWIKI if is_piped else form_of(Path(file)))
+    if is_piped and form != MEDIAWIKI:
+        raise click.UsageError("An export of this program is read several times: name its file.")
+    if form != MEDIAWIKI:
+        import_records(Path(file), folder, restart=restart, store=store)
+        return
     size = 0 if is_piped else os.path.getsize(file)
     with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:
         wiki.prepare()

@@ -248,16 +248,18 @@ class StoredFiles:
 
     # --- versions ----------------------------------------------------------------------------------
 
-    def commit(self, upload: Upload, by: By, *, alt: str = "", replaces: str = "", allow: Allow) -> FileVersion:
+    def commit(
+        self, upload: Upload, by: By, *, alt: str = "", replaces: str = "", time_ms: int | None = None, allow: Allow
+    ) -> FileVersion:
         """Make a whole upload the newest version of a file of its page, and end it.
 
         ``replaces`` is the token of the version that it replaces, "" for a new name; a file that was removed does not
-        take a name.  Raises FileConflict, TooManyFiles, NoSavedPage, NotAccepted, UploadGone, FilesBusy and what
-        ``allow`` raises; the upload is then as it was.
+        take a name.  An import gives the ``time_ms`` of the version.  Raises FileConflict, TooManyFiles, NoSavedPage,
+        NotAccepted, UploadGone, FilesBusy and what ``allow`` raises; the upload is then as it was.
         """
         assert upload.state == "whole", "settled before"
         upload = self._kept_alive(upload)
-        found, now_ms = parse_found(upload.found), self._clock()
+        found, at_ms = parse_found(upload.found), self._clock() if time_ms is None else time_ms
 
         def make(place: FilledPage) -> FileVersion:
             name, current = _replaced(place, upload.name, replaces)
@@ -271,7 +273,7 @@ class StoredFiles:
                 said = _("{name} is of another type; add the new file under its own name.", name=name)
                 raise NotAccepted(said)
             return replace(
-                _following(name, current, by, now_ms),
+                _following(name, current, by, at_ms),
                 sha256=upload.sha256,
                 size_bytes=upload.stored_bytes,
                 media_type=found.media_type,
@@ -299,9 +301,14 @@ class StoredFiles:
             raise UploadGone
         return replace(upload, time_ms=now_ms)
 
-    def remove(self, page: str, name: str, token: str, by: By, *, allow: Allow) -> FileVersion:
-        """Remove a file; its versions stay.  Raises FileConflict unless ``token`` is its newest version's."""
-        return self._changed(page, name, token, by, allow, lambda: None)
+    def remove(
+        self, page: str, name: str, token: str, by: By, *, time_ms: int | None = None, allow: Allow
+    ) -> FileVersion:
+        """Remove a file; its versions stay.  An import gives the time.
+
+        Raises FileConflict unless ``token`` is its newest version's.
+        """
+        return self._changed(page, name, token, by, allow, lambda: None, time_ms)
 
     def restore(self, page: str, name: str, token: str, old: FileVersion, by: By, *, allow: Allow) -> FileVersion:
         """Make the content of the version ``old`` the newest again.  Raises as ``remove`` does, and MissingContent."""
@@ -326,9 +333,10 @@ class StoredFiles:
         by: By,
         allow: Allow,
         source: Callable[[], FileVersion | None],
+        time_ms: int | None = None,
     ) -> FileVersion:
         """Put a version with the content of ``source``, or without one if it returns None."""
-        now_ms, page = self._clock(), normalise(page)
+        at_ms, page = self._clock() if time_ms is None else time_ms, normalise(page)
         found: list[FileVersion | None] = []
 
         def make(place: FilledPage) -> FileVersion:
@@ -339,7 +347,7 @@ class StoredFiles:
                 raise FileConflict(own, current)
             if not found:
                 found.append(source())
-            made, of = _following(own, current, by, now_ms), found[0]
+            made, of = _following(own, current, by, at_ms), found[0]
             if of is None:
                 return made
             self._check_count(place, current)

@@ -1,0 +1,228 @@
+"""Out of a real store and into another one: JSON lines, rights before texts, hidden revisions, kills."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.exported_wiki import add_file, anybody, fill
+from tests.support.seeds import seed
+from tests.support.store_thread import StoreThread
+from wikka_port import importer
+from wikka_port.cli import main
+from wikka_port.consistency import check
+from wikka_port.exchange.page_source import StorePages
+from wikka_port.exchange.records import DigestingSource, Digests
+from wikka_port.moving.mover import By
+from wikka_port.pages import Wiki
+from wikka_port.rights.rules import Privilege
+
+SEED = seed(391)
+
+
+@contextmanager
+def wiki_in(folder: Path) -> Iterator[Wiki]:
+    with StoreThread(folder) as store:
+        made = Wiki("127.0.0.1", store.port, indexes="application")
+        made.prepare()
+        yield made
+        made.store.close()
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
+    print("seed", SEED)
+    with wiki_in(tmp_path_factory.mktemp("old")) as wiki:
+        fill(wiki, SEED)
+        yield wiki
+
+
+@pytest.fixture
+def new(tmp_path: Path) -> Iterator[Wiki]:
+    with wiki_in(tmp_path / "new") as wiki:
+        yield wiki
+
+
+def command(wiki: Wiki, *words: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, words), *store_of(wiki)], catch_exceptions=False)
+
+
+def store_of(wiki: Wiki) -> list[str]:
+    return ["--store", f"127.0.0.1:{wiki.store.port}", "--indexes=application"]
+
+
+def digests_of(wiki: Wiki, **given: Any) -> Digests:
+    source = DigestingSource(StorePages(wiki, **given))
+    for page in source.pages():
+        for _ in page.revisions():
+            pass
+        for file in page.files():
+            assert file.content is None or b"".join(file.content) is not None
+    return source.digests
+
+
+def lines_of(digests: Digests) -> list[str]:
+    return [f"{digests.pages} pages", *digests.as_lines()]
+
+
+def test_json_lines_carry_everything_and_a_second_import_changes_nothing(old: Wiki, new: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "wiki.jsonl.gz"
+    exported = command(old, "export", "--to", "json-lines", out)
+    assert exported.exit_code == 0, exported.output
+    assert lines_of(digests_of(old))[1:] == exported.stderr.splitlines()[1:]
+    done = command(new, "import", out)
+    print(done.output)
+    assert done.exit_code == 0
+    assert lines_of(digests_of(new)) == lines_of(digests_of(old))
+    assert check(new).differences == ()
+    again = command(new, "import", out, "--restart")
+    assert again.exit_code == 0
+    assert "0 revisions stored" in again.stdout
+    assert "0 versions of files stored" in again.stdout
+    assert lines_of(digests_of(new)) == lines_of(digests_of(old))
+
+
+def test_contents_in_a_folder_come_in_from_there(new: Wiki, tmp_path: Path) -> None:
+    out, folder = tmp_path / "wiki.jsonl", tmp_path / "contents"
+    with wiki_in(tmp_path / "first") as first:
+        for page in ("Ship", "Pier"):
+            first.save(page, "a text", author="Ada", base=0)
+            add_file(first.files, page, "notes.txt", b"the same notes", By("Ada"))
+        assert command(first, "export", "--to", "json-lines", out, "--files", folder).exit_code == 0
+        assert b'"kind":"content"' not in out.read_bytes()
+        assert len([path for path in folder.rglob("*") if path.is_file()]) == 1
+        done = command(new, "import", out, "--files", folder)
+        assert done.exit_code == 0, done.output
+        assert lines_of(digests_of(new)) == lines_of(digests_of(first))
+        (path,) = [path for path in folder.rglob("*") if path.is_file()]
+    path.write_bytes(b"THE SAME NOTES")
+    new.files.remove("Pier", "notes.txt", new.files.files_of("Pier")["notes.txt"].token, By("Ada"), allow=anybody)
+    with wiki_in(tmp_path / "third") as third:
+        done = command(third, "import", out, "--files", folder)
+        assert done.exit_code == 1
+        assert "the content of notes.txt is not the one that its digest names" in done.stdout
+
+
+def test_an_export_for_a_visitor_has_no_text_that_he_may_not_read(old: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "public.jsonl"
+    assert command(old, "export", "--to", "json-lines", out, "--readable-by", "anonymous").exit_code == 0
+    records = [json.loads(line) for line in out.read_bytes().splitlines()]
+    readable = {one["name"] for one in records if one["kind"] == "page"}
+    for page in StorePages(old).pages():
+        hides = page.record.lists.get("read", "*") != "*"
+        assert (page.record.name in readable) is not hides, page.record
+    assert 0 < len(readable) < digests_of(old).pages
+    assert not [one for one in records if one.get("hidden") or one.get("lists") or one["kind"] == "site"]
+
+
+def test_no_reader_sees_a_hidden_revision_or_a_page_whose_list_hides_it_whenever_the_import_stops(
+    old: Wiki, new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The import is stopped three times.  At each note no hidden revision is visible, and each page has its list."""
+    out = tmp_path / "wiki.jsonl"
+    assert command(old, "export", "--to", "json-lines", out).exit_code == 0
+    hidden, lists = hidden_and_lists(out)
+    assert len(hidden) >= 5
+    visible: list[str] = []
+    original = importer.Importer._note
+
+    def note(self: importer.Importer, pages: int) -> None:
+        for page in StorePages(new).pages():
+            name = page.record.name
+            visible.extend(
+                f"{name} {one.number}" for one in page.revisions() if (name, one.time_ms, one.hidden) in hidden
+            )
+            assert dict(page.record.lists) == lists[name]
+        original(self, pages)
+        if pages >= stop:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(importer, "GROUP_PAGES", 4)
+    monkeypatch.setattr(importer.Importer, "_note", note)
+    for stop in (3, 11, 20):  # noqa: B007 - ``note`` reads it
+        assert CliRunner().invoke(main, ["import", str(out), *store_of(new)]).exit_code != 0
+    monkeypatch.setattr(importer.Importer, "_note", original)
+    done = command(new, "import", out)
+    assert done.exit_code == 0, done.output
+    assert "went on behind page" in done.stderr
+    assert visible == []
+    assert lines_of(digests_of(new)) == lines_of(digests_of(old))
+
+
+def hidden_and_lists(out: Path) -> tuple[set[tuple[str, int, bool]], dict[str, dict[str, str]]]:
+    """Return name, time and False of each hidden revision, and the lists of each page."""
+    hidden, lists, name = set(), {}, ""
+    for line in out.read_bytes().splitlines():
+        one = json.loads(line)
+        if one["kind"] == "page":
+            name = one["name"]
+            lists[name] = one.get("lists", {})
+        elif one.get("hidden"):
+            hidden.add((name, one["time_ms"], False))
+    return hidden, lists
+
+
+def test_what_was_written_meanwhile_stays_in_both_wikis(new: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "wiki.jsonl"
+    new.save("Ship", "one", author="Ada", base=0, time_ms=1_700_000_000_000)
+    new.save("Ship", "two", author="Ada", base=1, time_ms=1_700_000_000_500)
+    assert command(new, "export", "--to", "json-lines", out).exit_code == 0
+    new.save("Ship", "three", author="Eve", base=2)
+    new.mover.hide("Ship", 1, hidden=True)
+    done = command(new, "import", out)
+    assert [(one.number, one.author) for one in new.revisions("Ship")] == [(3, "Eve"), (2, "Ada")]
+    assert done.exit_code == 1, "a revision that was hidden here meanwhile stays hidden, and differs"
+    assert "0 revisions stored" in done.stdout
+
+
+def test_a_revision_that_was_hidden_after_the_first_export_is_hidden_by_the_next(new: Wiki, tmp_path: Path) -> None:
+    with wiki_in(tmp_path / "first") as first:
+        first.save("Ship", "a secret", author="Ada", base=0)
+        first.save("Ship", "no secret", author="Ada", base=1)
+        assert command(first, "export", "--to", "json-lines", tmp_path / "1.jsonl").exit_code == 0
+        assert command(new, "import", tmp_path / "1.jsonl").exit_code == 0
+        assert [one.number for one in new.revisions("Ship")] == [2, 1]
+        first.mover.hide("Ship", 1, hidden=True)
+        assert command(first, "export", "--to", "json-lines", tmp_path / "2.jsonl").exit_code == 0
+    assert command(new, "import", tmp_path / "2.jsonl").exit_code == 0
+    assert [one.number for one in new.revisions("Ship")] == [2]
+
+
+def test_rights_that_were_changed_here_stay(new: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "wiki.jsonl"
+    with wiki_in(tmp_path / "first") as first:
+        first.save("Ship", "a text", author="Ada", base=0)
+        first.rights.change("Ship", first.rights.of(["Ship"])["Ship"], "Ada", {Privilege.READ: "+"})
+        first.rights.change_rules("", {Privilege.WRITE: "+"}, first.rights.rules())
+        assert command(first, "export", "--to", "json-lines", out).exit_code == 0
+    new.rights.change_rules("", {Privilege.READ: "+"}, new.rights.rules())
+    assert command(new, "import", out).exit_code == 0
+    new.rights.change("Ship", new.rights.of(["Ship"])["Ship"], "Eve", {Privilege.READ: "Eve"})
+    done = command(new, "import", out)
+    assert done.exit_code == 0, done.output
+    assert "Ship: its rights were changed here" in done.stdout
+    assert "the lists for all pages are others here: they stay" in done.stdout
+    assert new.rights.of(["Ship"])["Ship"].lists == {Privilege.READ: "Eve"}
+
+
+def test_a_stopped_export_leaves_nothing_under_its_name(
+    old: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "wiki.jsonl"
+    out.write_bytes(b"an older export")
+
+    def broken(self: object) -> Iterator[object]:
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr("wikka_port.exchange.page_source.StorePage.files", broken)
+        assert CliRunner().invoke(main, ["export", "--to", "json-lines", str(out), *store_of(old)]).exit_code != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["wiki.jsonl"]
+    assert out.read_bytes() == b"an older export"

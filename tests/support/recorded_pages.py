@@ -1,0 +1,81 @@
+"""A few fixed records for the golden files of exports, and a source of records in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from wikka_port.exchange.records import FileRecord, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+
+
+@dataclass(frozen=True)
+class MemoryPage:
+    record: PageRecord
+    of_page: tuple[RevisionRecord, ...]
+    of_files: tuple[tuple[FileRecord, bytes | None], ...] = ()
+
+    def revisions(self) -> Iterator[RevisionRecord]:
+        return iter(self.of_page)
+
+    def files(self) -> Iterator[RecordedFile]:
+        for record, content in self.of_files:
+            yield RecordedFile(record, None if content is None else iter([content]))
+
+
+@dataclass(frozen=True)
+class MemorySource:
+    of_wiki: tuple[MemoryPage, ...]
+    rights: SiteRecord | None = None
+    consumed: int = 0
+
+    def site(self) -> SiteRecord | None:
+        return self.rights
+
+    def pages(self) -> Iterator[MemoryPage]:
+        return iter(self.of_wiki)
+
+
+PIER = b"a pier\n"
+FIXED = MemorySource(
+    (
+        MemoryPage(
+            PageRecord("Harbour/Pier", "Ada", {"read": "+", "write": "Ada"}),
+            (
+                RevisionRecord(3, 1_700_000_000_123, "Ada", "**One**\r\n", signed="account", was="Pier"),
+                RevisionRecord(4, 1_700_000_001_000, "Eve", "spam", note="two\nlines", signed="visitor", hidden=True),
+                RevisionRecord(
+                    *(5, 1_700_000_002_000, "Ada", "# Zwei\n"),
+                    markup="markdown",
+                    language="de",
+                    minor=True,
+                    autolink=False,
+                    note="“quoted”",
+                ),
+            ),
+            (
+                (
+                    FileRecord(
+                        *("pier.txt", 1, 1_700_000_003_000, "Ada", "account", "added", "a pier", "text/plain"),
+                        size_bytes=len(PIER),
+                        sha256=sha256(PIER).hexdigest(),
+                    ),
+                    PIER,
+                ),
+                (FileRecord("pier.txt", 2, 1_700_000_004_000, "Ada"), None),
+            ),
+        ),
+        MemoryPage(
+            PageRecord("日本"),
+            (
+                RevisionRecord(
+                    *(1, 1_700_000_000_500, "(hidden)", "===日本===\n"),
+                    attribution="From elsewhere",
+                    source="== 日本 ==\n",
+                    origin="1700000000500 17 " + "ab" * 20,
+                ),
+            ),
+        ),
+    ),
+    SiteRecord({"": {"write": "+"}, "private/": {"read": "Ada"}}),
+)

@@ -1,0 +1,111 @@
+"""``wikka export``: the pages of a wiki in a form that other programs read, and that ``wikka import`` reads again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.progress import SpinnerColumn, TextColumn
+
+from wikka_port.accounts.directory import Directory
+from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, store_options
+from wikka_port.exchange.json_lines import write_lines
+from wikka_port.exchange.page_source import MayRead, StorePages
+from wikka_port.exchange.records import Digests, ExportError
+from wikka_port.exchange.whole_file import ContentFolder, whole_file
+from wikka_port.files.refusals import MissingContent
+from wikka_port.pages import Wiki
+from wikka_port.rights.access import PageAccess
+from wikka_port.rights.rules import Privilege
+from wikka_port.visitors import NOBODY, Visitor
+
+_ANONYMOUS: Final = "anonymous"
+_NAMED: Final = 20  # files without content, by name
+_COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
+FORMS: Final = ("json-lines",)
+
+
+@click.command()
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="The form.")
+@click.option(
+    "--files",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the contents of files, each once. Without it they lie within OUT.",
+)
+@click.option(
+    "--readable-by",
+    metavar="NAME",
+    help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights and hidden revisions stay here.",
+)
+@store_options
+def export(out: Path, form: str, folder: Path | None, readable_by: str | None, store: StoreOptions) -> None:
+    """Write the pages of the wiki to OUT, with revisions, rights and files.
+
+    \b
+    Everything, exactly, one record a line; .gz compresses it:
+      wikka export --to json-lines wiki.jsonl.gz
+    The same with the contents of files in a folder beside it:
+      wikka export --to json-lines wiki.jsonl --files wiki-files/
+    What everybody may read:
+      wikka export --to json-lines --readable-by anonymous public.jsonl
+    Into another wiki, or the same one:
+      wikka import wiki.jsonl.gz
+
+    The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
+    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts,
+    drafts and deleted pages are not in it.
+
+    OUT gets its name when it is whole; an export that was killed leaves OUT.part and begins anew. At the end the
+    command prints counts and a digest of each kind of record. An import prints the same digests, so that both sides
+    can be compared.
+    """
+    begun = time.monotonic()
+    with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
+        source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
+        try:
+            digests = _write(out, source, folder)
+        except (ExportError, MissingContent) as problem:
+            raise click.ClickException(str(problem)) from None
+    _print_summary(digests, source.missing, time.monotonic() - begun)
+    if source.missing:
+        raise SystemExit(1)
+
+
+def _write(out: Path, source: StorePages, folder: Path | None) -> Digests:
+    keep = ContentFolder(folder).keep if folder is not None else None
+    with whole_file(out) as stream:
+        return write_lines(source, stream.write, keep)
+
+
+def _may_read(wiki: Wiki, name: str | None) -> MayRead | None:
+    """Return the decision of one visitor's right to read, or None for the operator, who reads everything."""
+    if name is None:
+        return None
+    decide: Callable[..., object] = PageAccess(wiki, _visitor(wiki, name)).decide
+    return lambda page, rights: bool(decide(page, rights, True, Privilege.READ))
+
+
+def _visitor(wiki: Wiki, name: str) -> Visitor:
+    if name == _ANONYMOUS:
+        return NOBODY
+    account = Directory(wiki.rows, lambda: time.time_ns() // 1_000_000).account(name)
+    if account is None:
+        raise click.ClickException(f"there is no user {name}; “{_ANONYMOUS}” stands for a visitor without an account")
+    return Visitor(account.name, account.name, account.status, account.admin, "")
+
+
+def _print_summary(digests: Digests, missing: list[str], seconds: float) -> None:
+    stream = sys.stderr
+    click.echo(f"{digests.pages:,} pages in {seconds:.1f} s", file=stream)
+    for line in digests.as_lines():
+        click.echo(line, file=stream)
+    for line in missing[:_NAMED]:
+        errors.print(f"without its content, which the store does not have: {line}", markup=False)
+    if missing:
+        errors.print(f"{len(missing):,} contents are missing: wikka check names the damage")

@@ -1,0 +1,127 @@
+"""The way back of ``wikka export``: ``wikka import`` of a form that this program wrote."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after
+from wikka_port.exchange.json_lines import MARK, JsonLines
+from wikka_port.exchange.record_import import Comparison, RecordImport, RecordsImported
+from wikka_port.exchange.records import KINDS, ExportError, ReadSource
+from wikka_port.exchange.whole_file import ContentFolder
+from wikka_port.files.chunks import CHUNK_BYTES, CHUNKS_MAX
+from wikka_port.files.content_types import ALL
+from wikka_port.pages import Wiki
+
+MEDIAWIKI: Final = "mediawiki"
+JSON_LINES: Final = "json-lines"
+FORMS: Final = (MEDIAWIKI, JSON_LINES)
+_SETTLE_S: Final = 600.0  # for the triggers, at the end
+_NAMED: Final = 20  # lines of each kind
+_GZIP: Final = b"\x1f\x8b"
+_COLUMNS: Final = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
+
+
+def form_of(path: Path) -> str:
+    """Return the form of a file by its first bytes; MediaWiki's is the default."""
+    with path.open("rb") as stream:
+        head = stream.read(len(MARK))
+        if head.startswith(_GZIP):
+            stream.seek(0)
+            try:
+                head = gzip.GzipFile(fileobj=stream).read(len(MARK))
+            except (OSError, EOFError):
+                return MEDIAWIKI
+    return JSON_LINES if head == MARK else MEDIAWIKI
+
+
+def source_of(path: Path, folder: Path | None) -> ReadSource:
+    find = ContentFolder(folder).find if folder is not None else None
+    return JsonLines(lambda: cast(BinaryIO, path.open("rb")), find)
+
+
+def import_records(path: Path, folder: Path | None, *, restart: bool, store: StoreOptions) -> None:
+    """Bring in an export, print what came, and end with the status 1 if both sides differ."""
+    source, size = source_of(path, folder), os.path.getsize(path)
+    begun = time.monotonic()
+    with store.open_wiki(pool=16) as wiki:
+        wiki.prepare()
+        _take_all_files(wiki)
+        try:
+            with progress_bar(*_COLUMNS, total=size or None, pages=0) as show:
+                done = RecordImport(wiki, source).run(
+                    origin=f"{path.name}:{size}:{path.stat().st_mtime_ns}",
+                    restart=restart,
+                    progress=lambda read_bytes, pages: show(completed=read_bytes, pages=pages),
+                )
+        except ExportError as damage:
+            raise click.ClickException(f"{path}: {damage}") from None
+        seconds = time.monotonic() - begun
+        settled = settled_after(wiki, _SETTLE_S)
+    _print_summary(done, seconds, settled)
+    if not done.compared.is_equal:
+        raise SystemExit(1)
+
+
+def _take_all_files(wiki: Wiki) -> None:
+    """Take files of every type and size: the wiki from which they come has taken them."""
+    most = CHUNK_BYTES * CHUNKS_MAX
+    wiki.files.set_config(replace(wiki.files.config, types=frozenset({ALL}), bytes_max=most, per_page=10**6))
+
+
+def _print_summary(done: RecordsImported, seconds: float, settled_s: float | None) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    counts, stored = done.summary.counts, done.summary.stored
+    if done.summary.resumed_after:
+        errors.print(f"went on behind page {done.summary.resumed_after:,}")
+    for number, what in (
+        (counts.pages, "pages"),
+        (stored.revisions, "revisions stored"),
+        (stored.already, "revisions that were here"),
+        (len(done.rights.written), "pages whose rights were set"),
+        (done.files.stored, "versions of files stored"),
+        (done.files.already, "versions of files that were here"),
+    ):
+        console.print(f"{number:,} {what}")
+    for what, lines in (
+        ("lists of the site", done.site),
+        ("pages whose rights were changed here: they stay", done.rights.changed),
+        ("files that were not taken", done.files.refused),
+        ("revisions left out", stored.too_big),
+        ("names that look like another: kept", counts.confusable_names),
+        ("pages that were deleted here: not brought back", done.compared.left_out),
+        ("pages saved or moved meanwhile: import again", sorted(stored.busy)),
+        ("differences", done.compared.named),
+    ):
+        _print_lines(console, what, lines)
+    _print_digests(console, done.compared)
+    indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"
+    console.print(f"{seconds:.1f} s, {indexes}")
+
+
+def _print_lines(console: Console, what: str, lines: list[str]) -> None:
+    if lines:
+        console.print(f"{len(lines):,} {what}:", markup=False)
+        for line in lines[:_NAMED]:
+            console.print(f"  {line}", markup=False)
+        if len(lines) > _NAMED:
+            console.print(f"  and {len(lines) - _NAMED:,} more")
+
+
+def _print_digests(console: Console, compared: Comparison) -> None:
+    for kind in KINDS:
+        there, here = compared.source, compared.store
+        if there.digest(kind) == here.digest(kind):
+            console.print(f"{kind}: {there.counts[kind]:,} there and here, equal: {there.digest(kind)}")
+        else:
+            console.print(f"{kind}: {there.counts[kind]:,} there, {here.counts[kind]:,} here, different:")
+            console.print(f"  {there.digest(kind)} there\n  {here.digest(kind)} here")

@@ -1,0 +1,186 @@
+"""Records of the pages in a store: one scan of ``pages``, then each page's revisions and files.
+
+The scan takes ROWS_PER_CALL rows of ``pages`` in a call, without their texts.  A page's chain of revisions is read
+newest first without texts, to find its rows; then the rows are read in the order of time, EXPORTED_ROWS in a call.
+Memory: one call's rows, and the keys of one page's revisions (some 100 bytes each).
+
+A page whose revisions go while they are read (somebody purges it, or an import merges into it) ends the export with
+``ExportError``: an export with a hole would look whole.
+
+Without ``may_read`` the records are the operator's: all pages, with rights and hidden revisions.  With it they are what
+one visitor may read: no rights but the owner, no hidden revisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from wikka_port import history, schema
+from wikka_port.exchange.records import ExportError, FileRecord, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+from wikka_port.files.file_rows import FILE_FAMILY, FileVersion, files_in
+from wikka_port.files.refusals import FileRefused, MissingContent
+from wikka_port.history import fresh_cells
+from wikka_port.limits import EXPORTED_ROWS
+from wikka_port.names import page_key
+from wikka_port.page_rows import (
+    Cells,
+    autolink_of,
+    head_of,
+    hidden_in,
+    is_stale,
+    is_there,
+    revision_of,
+    text_in,
+)
+from wikka_port.pages import Wiki, rights_in
+from wikka_port.rights.rules import FAMILY, PageRights
+
+MayRead = Callable[[str, PageRights], bool]
+_COLUMNS = (b"meta", FAMILY, FILE_FAMILY)
+
+
+class StorePages:
+    """A ``records.RecordSource`` of all pages of a wiki.  Raises StoreUnavailable and ExportError."""
+
+    def __init__(
+        self, wiki: Wiki, may_read: MayRead | None = None, progress: Callable[[int], None] = lambda pages: None
+    ) -> None:
+        """Call ``progress`` with the number of pages that were yielded."""
+        self.missing: list[str] = []  # files whose content is not in the store
+        self._wiki = wiki
+        self._may_read = may_read
+        self._progress = progress
+
+    def site(self) -> SiteRecord | None:
+        if self._may_read is not None:
+            return None
+        found: dict[str, dict[str, str]] = {}
+        for (privilege, prefix), access in self._wiki.rights.rules().lists.items():
+            found.setdefault(prefix, {})[str(privilege)] = access.text
+        return SiteRecord(found)
+
+    def pages(self) -> Iterator[StorePage]:
+        self._wiki.mover.finish_all()
+        found = self._wiki.rows.scan(schema.PAGES, columns=_COLUMNS)
+        number = 0
+        for key, row in found:
+            page = self._page(key, row)
+            if page is not None:
+                yield page
+                number += 1
+                self._progress(number)
+
+    def page(self, name: str) -> StorePage | None:
+        """Return one page, or None if there is none, or none that may be read."""
+        key = page_key(name)
+        return self._page(key, self._wiki.rows.row(schema.PAGES, key, _COLUMNS))
+
+    def _page(self, key: bytes, row: Cells) -> StorePage | None:
+        if len(key) != schema.KEY_BYTES or not is_there(row):
+            return None  # a row of the whole site, or a page that has ended
+        if is_stale(row):
+            stale = row
+            row = self._wiki.store.run(lambda c: fresh_cells(c, key, stale))
+        rights = rights_in(row)
+        if self._may_read is not None and not self._may_read(text_in(row, schema.NAME), rights):
+            return None
+        return StorePage(self._wiki, key, row, self.missing, is_whole=self._may_read is None)
+
+
+class StorePage:
+    """A ``records.RecordedPage``."""
+
+    def __init__(self, wiki: Wiki, key: bytes, row: Cells, missing: list[str], *, is_whole: bool) -> None:
+        """Take ``is_whole``: with rights and hidden revisions."""
+        rights = rights_in(row)
+        lists = {str(one): text for one, text in rights.lists.items()} if is_whole else {}
+        self.record = PageRecord(text_in(row, schema.NAME), rights.owner, lists)
+        self._wiki = wiki
+        self._key = key
+        self._row = row
+        self._missing = missing
+        self._is_whole = is_whole
+
+    def revisions(self) -> Iterator[RevisionRecord]:
+        hidden = hidden_in(self._row)
+        heads = self._heads()
+        if not self._is_whole:
+            heads = [head for head in heads if head.number not in hidden]
+        left = iter(heads)
+        while step := list(islice(left, EXPORTED_ROWS)):
+            keys = [schema.revision_row(self._key, head) for head in step]
+            found = self._wiki.rows.rows(schema.REVISIONS, keys)
+            for head, key in zip(step, keys, strict=True):
+                cells = found.get(key)
+                if cells is None:
+                    raise ExportError(f"{self.record.name} was changed while it was read: export again")
+                yield self._revision(head, cells, head.number in hidden)
+
+    def _heads(self) -> list[schema.Head]:
+        newest = head_of(self._row)
+        key = self._key
+        found = self._wiki.store.run(
+            lambda c: [head for head, _ in history.chain(c, key, newest, newest.number, bodies=False)]
+        )
+        return found[::-1]
+
+    def _revision(self, head: schema.Head, cells: Cells, is_hidden: bool) -> RevisionRecord:
+        one = revision_of(head, cells)
+        source = cells.get(schema.SOURCE)
+        return RevisionRecord(
+            number=one.number,
+            time_ms=one.time_ms,
+            author=one.author,
+            body=one.body or "",
+            note=one.note,
+            signed=one.signed,
+            minor=one.minor,
+            markup=one.markup,
+            language=one.language,
+            autolink=autolink_of(cells),
+            attribution=text_in(cells, schema.ATTRIBUTION),
+            was=one.name if one.name != self.record.name else "",
+            source=None if source is None else source.decode(errors="replace"),
+            origin=text_in(cells, schema.ORIGIN),
+            hidden=is_hidden,
+        )
+
+    def files(self) -> Iterator[RecordedFile]:
+        seen: set[str] = set()
+        for name in sorted(files_in(self._row)):
+            for version in self._versions(name):
+                content = None
+                if version.sha256 and version.sha256 not in seen:
+                    seen.add(version.sha256)
+                    content = self._content(version)
+                yield RecordedFile(file_record(version), content)
+
+    def _versions(self, name: str) -> list[FileVersion]:
+        try:
+            return self._wiki.files.versions(self.record.name, name)[::-1]
+        except FileRefused as gone:
+            raise ExportError(f"{self.record.name} was changed while it was read: export again ({gone})") from None
+
+    def _content(self, version: FileVersion) -> Iterator[bytes] | None:
+        try:
+            return self._wiki.files.content(version)
+        except MissingContent:
+            self._missing.append(f"{self.record.name}: {version.name}")
+            return None
+
+
+def file_record(version: FileVersion) -> FileRecord:
+    return FileRecord(
+        name=version.name,
+        number=version.number,
+        time_ms=version.time_ms,
+        author=version.author,
+        signed=version.signed,
+        note=version.note,
+        alt=version.alt,
+        media_type=version.media_type,
+        size_bytes=version.size_bytes,
+        sha256=version.sha256,
+        metadata=version.metadata,
+    )

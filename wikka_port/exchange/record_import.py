@@ -1,0 +1,218 @@
+"""Records into a wiki, and the comparison of both sides: the way back of every form.
+
+    1. the site's lists, where this wiki has none for the same prefix
+    2. rights of pages that are not here yet, before their first revision
+    3. revisions, through ``importer``: what is here is left alone, and what was written here stays
+    4. rights of the other pages, unless somebody changed them here
+    5. files with their versions
+    6. comparison, which hides revisions that are hidden in the source and were visible here
+
+Each step leaves alone what it did before, so an import that was killed is continued by calling it again.  A source
+without rights (what one visitor may read) changes none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from wikka_port.exchange.file_import import FileImport, FileReport
+from wikka_port.exchange.page_source import StorePage, StorePages
+from wikka_port.exchange.record_parts import RecordParts
+from wikka_port.exchange.records import (
+    KINDS,
+    Digests,
+    FileRecord,
+    ReadSource,
+    RecordedPage,
+    RevisionRecord,
+    file_digest,
+    revision_digest,
+    rights_digest,
+)
+from wikka_port.importer import Importer, ImportSummary
+from wikka_port.limits import NAMED_MISMATCHES
+from wikka_port.moving.refusals import BadRevision
+from wikka_port.pages import Wiki
+from wikka_port.rights.acl import BadList
+from wikka_port.rights.rules import Privilege
+from wikka_port.rights.stored import RightsChanged
+from wikka_port.wikkawiki.rights_move import Lists, RightsMove, RightsReport
+
+_SPREAD_S: Final = 1.0  # until every process knows that pages have own lists (``rights.stored``)
+
+
+@dataclass(slots=True)
+class Comparison:
+    """Both sides after an import; records that were written here are in neither."""
+
+    source: Digests = field(default_factory=Digests)
+    store: Digests = field(default_factory=Digests)
+    differing: int = 0  # records
+    named: list[str] = field(default_factory=list)  # the first of them
+    left_out: list[str] = field(default_factory=list)  # pages that were deleted here
+
+    def differs(self, line: str) -> None:
+        self.differing += 1
+        if len(self.named) < NAMED_MISMATCHES:
+            self.named.append(line)
+
+    @property
+    def is_equal(self) -> bool:
+        return not self.differing and all(self.source.digest(one) == self.store.digest(one) for one in KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsImported:
+    """The outcome; each entry of a list is a line for a person."""
+
+    summary: ImportSummary
+    rights: RightsReport
+    site: list[str]
+    files: FileReport
+    compared: Comparison
+
+
+class RecordImport:
+    """Brings one source into one wiki."""
+
+    def __init__(self, wiki: Wiki, source: ReadSource, pause: Callable[[float], None] = time.sleep) -> None:
+        self._wiki = wiki
+        self._source = source
+        self._pause = pause
+
+    def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> RecordsImported:
+        """Import everything.  Raises ExportError (the import may be continued) and StoreUnavailable."""
+        site = self._move_site()
+        has_rights = site is not None
+        report = RightsReport()
+        move = RightsMove(self._wiki.rights, report)
+        if has_rights:
+            move.prepare(self._rights())
+            if report.added:
+                self._pause(_SPREAD_S)
+        importer = Importer.from_parts(
+            self._wiki,
+            lambda done: RecordParts(self._source, done),
+            origin=origin,
+            restart=restart,
+            progress=progress,
+        )
+        summary = importer.run()
+        if has_rights:
+            move.finish(self._rights())
+        files = FileImport(self._wiki.files)
+        for page in self._source.pages():
+            if page.record.name not in summary.stored.deleted:
+                files.bring_in(page)
+        changed_here = {line.rpartition(":")[0] for line in report.changed}
+        compared = RecordComparison(self._wiki, summary.stored.deleted, changed_here, has_rights=has_rights)
+        return RecordsImported(summary, report, site or [], files.report, compared.compare_pages(self._source))
+
+    def _rights(self) -> Iterator[tuple[str, str, Lists]]:
+        for page in self._source.pages():
+            record = page.record
+            yield record.name, record.owner, {Privilege(one): text for one, text in record.lists.items()}
+
+    def _move_site(self) -> list[str] | None:
+        """Set the lists of prefixes that have none here.  Returns lines for a person, or None without rights."""
+        site = self._source.site()
+        if site is None:
+            return None
+        said = []
+        for prefix, lists in site.lists.items():
+            rules = self._wiki.rights.rules()
+            there = {str(one): found.text for (one, of), found in rules.lists.items() if of == prefix}
+            called = f"names that begin with {prefix!r}" if prefix else "all pages"
+            if there == lists:
+                continue
+            if there:
+                said.append(f"the lists for {called} are others here: they stay")
+                continue
+            try:
+                self._wiki.rights.change_rules(prefix, {Privilege(one): text for one, text in lists.items()}, rules)
+                said.append(f"the lists for {called} were set")
+            except (BadList, RightsChanged) as problem:
+                said.append(f"the lists for {called} could not be set: {problem}")
+        return said
+
+
+class RecordComparison:
+    """Reads both sides again.  O(both sides); revisions come in step by their times."""
+
+    def __init__(self, wiki: Wiki, deleted: set[str], rights_changed: set[str], *, has_rights: bool) -> None:
+        """Take the pages that were ``deleted`` here, and those whose rights were changed here."""
+        self.compared = Comparison()
+        self._wiki = wiki
+        self._store = StorePages(wiki)
+        self._deleted = deleted
+        self._rights_changed = rights_changed
+        self._has_rights = has_rights
+
+    def compare_pages(self, source: ReadSource) -> Comparison:
+        for page in source.pages():
+            name = page.record.name
+            there = self._store.page(name)
+            if name in self._deleted:
+                self.compared.left_out.append(name)
+            elif there is None:
+                self.compared.differs(f"{name}: is not here")
+                self._count_source(page)
+            else:
+                self._compare_page(page, there)
+        return self.compared
+
+    def _count_source(self, page: RecordedPage) -> None:
+        self.compared.source.add_page(page.record)
+        for place, one in enumerate(page.revisions(), 1):
+            self.compared.source.add_revision(page.record.name, place, one)
+        for file in page.files():
+            self.compared.source.add_file(page.record.name, file.record)
+
+    def _compare_page(self, page: RecordedPage, there: StorePage) -> None:
+        record = page.record
+        if self._has_rights and record.name not in self._rights_changed:
+            self.compared.source.add_page(record)
+            self.compared.store.add_page(there.record)
+            if rights_digest(record) != rights_digest(there.record):
+                self.compared.differs(f"{record.name}: its rights differ")
+        self._compare_revisions(page, there)
+        here: dict[str, list[FileRecord]] = {}
+        for file in there.files():
+            here.setdefault(file.record.name, []).append(file.record)
+        for file in page.files():
+            self._compare_file(record.name, file.record, here.get(file.record.name, []))
+
+    def _compare_revisions(self, page: RecordedPage, there: StorePage) -> None:
+        name, stored = page.record.name, there.revisions()
+        present = next(stored, None)
+        for place, one in enumerate(page.revisions(), 1):
+            self.compared.source.add_revision(name, place, one)
+            while present is not None and present.time_ms < one.time_ms:
+                present = next(stored, None)
+            if present is None or present.time_ms != one.time_ms:
+                self.compared.differs(f"{name}: the revision {one.number} is not here")
+                continue
+            if one.hidden and not present.hidden:
+                present = self._hidden(name, present)
+            self.compared.store.add_revision(name, place, present)
+            if revision_digest(name, place, one) != revision_digest(name, place, present):
+                self.compared.differs(f"{name}: the revision {one.number} differs from {present.number} here")
+
+    def _hidden(self, name: str, present: RevisionRecord) -> RevisionRecord:
+        """Hide a revision that was here before it was hidden in the source."""
+        try:
+            self._wiki.mover.hide(name, present.number, hidden=True)
+        except BadRevision:
+            return present  # the newest: the comparison names it
+        return replace(present, hidden=True)
+
+    def _compare_file(self, page: str, one: FileRecord, here: list[FileRecord]) -> None:
+        self.compared.source.add_file(page, one)
+        found = next((there for there in here if there.number == one.number), None)
+        if found is not None:
+            self.compared.store.add_file(page, found)
+        if found is None or file_digest(page, found) != file_digest(page, one):
+            self.compared.differs(f"{page}: the file {one.name}, version {one.number}, differs or is not here")

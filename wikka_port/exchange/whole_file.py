@@ -1,0 +1,87 @@
+"""Files of an export on disk: whole under their names, or not there.
+
+A file is written as NAME.part, synced, and renamed.  A process that is killed leaves NAME.part, which no reader takes
+for an export and which the next export writes anew.
+
+    FOLDER/ab/abcdef...     the content of the digest abcdef...; one that is there stays, so an export continues
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from wikka_port.exchange.records import FileRecord
+
+PART: Final = ".part"
+_READ_BYTES: Final = 256 * 1024
+_PACKED: Final = ".gz"
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file, compressed if its name ends in .gz.  If the block raises, the path is as it was."""
+    part = path.with_name(path.name + PART)
+    try:
+        with part.open("wb") as stream:
+            if path.suffix == _PACKED:
+                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, on systems that open folders."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows
+        return
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+class ContentFolder:
+    """Contents of files by their digests."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, record: FileRecord, content: Iterator[bytes]) -> None:
+        """Store a content, unless one of this digest and size is there."""
+        path = self._path(record.sha256)
+        if path.is_file() and path.stat().st_size == record.size_bytes:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as stream:
+            for piece in content:
+                stream.write(piece)
+
+    def find(self, sha256: str) -> Iterator[bytes]:
+        """Return the bytes of a content; the file is opened when the first is read.  Raises FileNotFoundError."""
+        path = self._path(sha256)
+        if not path.is_file():
+            raise FileNotFoundError(path)
+        return _pieces(path)
+
+    def _path(self, sha256: str) -> Path:
+        return self._folder / sha256[:2] / sha256
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        while piece := stream.read(_READ_BYTES):
+            yield piece
