@@ -16,6 +16,9 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
+from wikka_port.accounts.factory import public_address
+from wikka_port.api.dispatch import DESCRIPTION, answer_call
+from wikka_port.api.operations import OPERATIONS, PREFIX
 from wikka_port.assets import language_of, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
@@ -34,7 +37,7 @@ from wikka_port.rights.judging import NotAllowed
 from wikka_port.security import headers
 from wikka_port.site import Site, make_site, redirect, unindexed
 from wikka_port.texts import N_, _, speak
-from wikka_port.urls import Route, route, takes_upload
+from wikka_port.urls import API, Route, route, takes_upload
 from wikka_port.visitors import NOBODY, Visitor, unregistered
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ _EXPENSIVE_HANDLERS: Final = frozenset(
     {"diff", "history", "orphanedpages", "revert"}
 )  # always expensive; other handlers are so for some pages only
 # A POST to these handlers hashes a password.
-_HASHING: Final = frozenset({"login", "register", "reset", "settings", "account"})
+_HASHING: Final = frozenset({"login", "register", "reset", "settings", "account", "keys"})
 _TRANSFERRING: Final = frozenset({"files", "upload"})  # these handlers move to the transfers by themselves
 _EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
 _EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # a draft is only read and stored, never parsed
@@ -131,6 +134,8 @@ class Application:
             old = place_of_script(request.path, request.args, site.config.root_page)
             if old is not None:
                 return redirect(old, status=301)
+        if where.kind == "api":
+            return _api(site, request)
         allowed = ("GET", "HEAD", *METHODS.get(where.handler, ()))
         if request.method not in allowed:
             raise MethodNotAllowed(allowed)
@@ -209,6 +214,17 @@ def _static(site: Site, request: Request, name: str) -> Response:
     # An address with the hash of a different version still gets the file, but no cache may keep it.
     response.headers["Cache-Control"] = _FOREVER if request.path == asset.url else "no-cache"
     return response
+
+
+def _api(site: Site, request: Request) -> Response:
+    if request.path != API:
+        return answer_call(site, request)
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed(("GET", "HEAD"))
+    site = site.for_visitor(_visitor(site, request))
+    speak(site.language_of(site.visitor))
+    public = public_address(site.config)
+    return site.html("api.html", operations=OPERATIONS, prefix=PREFIX, description=DESCRIPTION, public_url=public)
 
 
 def _titles(wiki: GuardedWiki) -> Response:

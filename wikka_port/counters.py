@@ -30,7 +30,7 @@ from wikka_port.urls import PAGE_HANDLERS, RESERVED, SITE_HANDLERS
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 NO_ROUTE: Final = "none"  # of a request that is refused before its address is read
-ROUTES: Final = (*sorted(PAGE_HANDLERS | SITE_HANDLERS | RESERVED | {"download", "static", "titles"}), NO_ROUTE)
+ROUTES: Final = (*sorted(PAGE_HANDLERS | SITE_HANDLERS | RESERVED | {"api", "download", "static", "titles"}), NO_ROUTE)
 STATUSES: Final = ("2xx", "3xx", "4xx", "5xx")
 SLABS_PER_WORKER: Final = 4  # a worker that answers its last requests has its slab until it ends (10 s)
 _BYTES: Final = 8

@@ -47,6 +47,7 @@ _WHOLE: Final = ((b"", b""),)
 # A scan that finds nothing returns only at its end, so tables whose keys begin with an MD5 are scanned digit by digit.
 _BY_DIGIT: Final = tuple((b"%x" % digit, b"%x~" % digit) for digit in range(16))
 _KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED, COMMENTS})
+Wanted = Mapping[bytes, Sequence[bytes]]  # possible values by column
 Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
 
 
@@ -58,16 +59,15 @@ def rename_edits(store: Store, name: str, new: str) -> int:
     there = store.run(lambda c: set(c.tables()))  # an older wiki's folder lacks some before it is prepared
     edits = 0
     for table, column, signed in _PLACES:
-        wanted = {column: name.encode(), **({signed: b"account"} if signed else {})}
+        kinds = [kind.encode() for kind in schema.OF_ACCOUNTS]
+        wanted = {column: [name.encode()], **({signed: kinds} if signed else {})}
         for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
             renamed = _rename(store, table, column, wanted, new, start, stop)
             edits += renamed if (table, column) == (schema.REVISIONS, schema.REVISION_AUTHOR) else 0
     return edits
 
 
-def _rename(
-    store: Store, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], new: str, start: bytes, stop: bytes
-) -> int:
+def _rename(store: Store, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes) -> int:
     renamed = 0
     while True:
         found = store.run(lambda c, s=start: _signed(c, table, column, wanted, s, stop))  # type: ignore[misc]
@@ -79,19 +79,21 @@ def _rename(
         start = found[-1][0] + b"\x00"
 
 
-def _signed(
-    connection: Connection, table: bytes, column: bytes, wanted: Mapping[bytes, bytes], start: bytes, stop: bytes
-) -> Found:
-    """Return up to _STEP rows with the cells that ``wanted`` names."""
+def _signed(connection: Connection, table: bytes, column: bytes, wanted: Wanted, start: bytes, stop: bytes) -> Found:
+    """Return up to _STEP rows whose cells have one of the values in ``wanted``."""
+    clauses = [
+        b" OR ".join(
+            b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
+            % (*one.split(b":"), value.replace(b"'", b"''"))
+            for value in values
+        )
+        for one, values in wanted.items()
+    ]
     found = connection.table(table).scan(
         row_start=start,
         row_stop=stop or None,
         columns=list(wanted),
-        filter=b" AND ".join(
-            b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
-            % (*one.split(b":"), value.replace(b"'", b"''"))
-            for one, value in wanted.items()
-        ),
+        filter=b" AND ".join(b"(%s)" % clause for clause in clauses),
         include_timestamp=True,
         limit=_STEP,
         batch_size=_STEP,

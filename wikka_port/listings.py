@@ -177,6 +177,19 @@ class Listings:
             found
         ) > limit else ""
 
+    def changes_since(self, place: bytes, *, limit: int) -> tuple[list[tuple[bytes, RecentChange]], bool]:
+        """Return the changes after ``place`` with their places, oldest first, and whether there are more.
+
+        ``place`` is that of a change, or one of ``schema.change_place``.  O(limit), however long ago it is.
+        """
+
+        def work(connection: Connection) -> list[tuple[bytes, Cells]]:
+            ranges = [_salted_since(connection, salt, place, limit + 1) for salt in schema.CHANGE_SALTS]
+            return list(islice(heapq.merge(*ranges, key=lambda entry: entry[0], reverse=True), limit + 1))
+
+        found = self.store.run(work)
+        return [(at, _recent(cells)) for at, cells in found[:limit]], len(found) > limit
+
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         """Return names that pages link to but no page has, each with the number of these pages.
 
@@ -253,6 +266,16 @@ def _salted(connection: Connection, salt: bytes, token: bytes, limit: int) -> It
     )
     for row, cells in rows:
         yield row[len(salt) :], cells
+
+
+def _salted_since(connection: Connection, salt: bytes, place: bytes, limit: int) -> Iterator[tuple[bytes, Cells]]:
+    """Yield the entries of one salt before ``place``, the oldest first, with the salt cut from their rows."""
+    rows = connection.table(schema.CHANGES).scan(
+        row_start=salt + place, row_stop=salt, reverse=True, batch_size=min(limit, 200), limit=limit + 1
+    )
+    for row, cells in rows:
+        if row[len(salt) :] != place:  # the first row of a reversed scan may be the one it starts at
+            yield row[len(salt) :], cells
 
 
 def _recent(cells: Cells) -> RecentChange:

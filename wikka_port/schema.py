@@ -42,8 +42,9 @@ Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note m
 these two cells, all its later revisions have it, so that a new revision's value always replaces the page's.  The same
 holds for ``meta:language`` (``page_languages``).
 
-``meta:signed`` is the kind of the author's name: "account" (the name of an account), "visitor" (a name made from the
-network), "wiki"; if it is absent or empty, anybody may have signed with that name.
+``meta:signed`` is the kind of the author's name: "account" (the name of an account), "key" (the same, of an edit
+that a program made with a key of the account), "visitor" (a name made from the network), "wiki"; if it is absent or
+empty, anybody may have signed with that name.
 
 The token of a revision is made from its content and its predecessor's token, so a save that is sent twice writes one
 row.  ``meta:previous`` is the predecessor's token.  So revisions form a chain; rows that are not on the chain were
@@ -133,10 +134,12 @@ TO_FAMILY: Final = b"to"
 WANTED_FAMILY: Final = b"from"
 GONE: Final = b"from:gone"  # in ``wanted``: the page was there and has ended; no key of a page is that short
 
+OF_ACCOUNTS: Final = ("account", "key")  # kinds of SIGNED whose names are those of accounts
 _NUMBER_MAX: Final = 10**10 - 1
 TIME_MAX_MS: Final = 10**13 - 1  # the year 2286
 TOKEN_CHARS: Final = 16
 _TOKEN: Final = re.compile(f"[0-9a-f]{{{TOKEN_CHARS}}}")
+_CHANGE_PLACE: Final = re.compile("[0-9]{13}(?:[0-9a-f]{32}[0-9]{10})?")
 CHANGE_SALTS: Final = (b"0", b"1", b"2", b"3")  # the newest entries are spread over so many places
 KEY_BYTES: Final = 32
 
@@ -291,6 +294,18 @@ def change_salt(key: bytes) -> bytes:
 def change_row(key: bytes, time_ms: int, number: int) -> bytes:
     """Return the row of a change.  Under each salt the newest is first; the page's key determines the salt."""
     return change_salt(key) + b"%013d" % (TIME_MAX_MS - time_ms) + key + _inverted_number(number)
+
+
+def change_place(time_ms: int) -> bytes:
+    """Return the place in ``changes`` before which, under each salt, all changes later than ``time_ms`` lie."""
+    return b"%013d" % (TIME_MAX_MS - max(0, min(time_ms, TIME_MAX_MS)))
+
+
+def parse_change_place(text: str) -> bytes:
+    """Return the place of a change without its salt, or one of ``change_place``.  Raises ValueError."""
+    if _CHANGE_PLACE.fullmatch(text) is None:
+        raise ValueError(f"{text[:80]!r} is no place in the list of changes")
+    return text.encode()
 
 
 def page_key_of_change_row(row: bytes) -> bytes | None:

@@ -6,6 +6,7 @@
     /Name/files/Plan.pdf       a file of the page, as it is; no file has a slash in its name
     /-/recentchanges           a handler of the whole wiki: a word of SITE_HANDLERS after ``/-/``
     /-/static/<hash>/<file>    style and script, with the hash of the file's content
+    /api/                      the description of the API for people; /api/v1/... its operations (``api``)
     /api/titles  /health  /robots.txt  /favicon.ico
 
 A name is one segment (``names.url_path``), so "A/edit" is ``/A~2Fedit`` and no name can be taken for a
@@ -35,11 +36,14 @@ SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",
-    "upload",
+    "upload", "keys",
 })  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"
 STATIC_PREFIX: Final = "/-/static/"
+API: Final = "/api/"
+API_PREFIX: Final = "/api/v1/"
+API_CONTENT: Final = "/api/v1/file/content"  # of a file
 _UPLOAD_PATH: Final = "/-/upload"  # of an upload in parts
 _PLAIN_IN_FILES: Final = "!$'()*,@"
 _FILES: Final = "/files"  # between a page's name and that of its file
@@ -47,7 +51,7 @@ _FILES: Final = "/files"  # between a page's name and that of its file
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    kind: Literal["page", "site", "file", "static", "titles", "reserved"]
+    kind: Literal["page", "site", "file", "static", "titles", "api", "reserved"]
     name: str  # of the page; of the file for "static"
     handler: str
     file: str = ""  # the name of a page's file, for the kind "file"
@@ -61,6 +65,8 @@ def route(path: str, root_page: str) -> Route:
         return Route("site", "", path[len(SITE_PREFIX) :])
     if path == "/api/titles":
         return Route("titles", "", "titles")
+    if path == API or path.startswith(API_PREFIX):
+        return Route("api", "", "api")
     if path[1:] in RESERVED:
         return Route("reserved", "", path[1:])
     place = path.strip("/")
@@ -76,6 +82,8 @@ def route(path: str, root_page: str) -> Route:
 
 def takes_upload(method: str, path: str) -> bool:
     """Return whether such a request is an upload, whose body has no bound but the site's bound of a file."""
+    if path == API_CONTENT:
+        return method == "PUT"
     if path.startswith(SITE_PREFIX):
         return method == "PATCH" and path == _UPLOAD_PATH
     return method == "POST" and path.rstrip("/").endswith(_FILES)

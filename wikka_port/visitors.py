@@ -24,6 +24,7 @@ from wikka_port.schema import folded
 from wikka_port.security import network_of
 from wikka_port.texts import _w
 
+SignedBy = Literal["account", "key", "visitor"]  # ``schema`` has their meaning
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SIGNATURE_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
@@ -39,11 +40,19 @@ class Visitor:
     network_hash: str  # of this month; "": unknown
     settings: Settings = DEFAULT
     session: str = ""  # the value that binds forms to this session; "": no session
+    by_key: bool = False  # whether a program sends the request, with a key of the account (``accounts.api_keys``)
 
     @property
     def is_active(self) -> bool:
         """Whether the visitor is signed in with an account that is neither suspended nor banned."""
         return self.name is not None and self.status == "active"
+
+    @property
+    def signed(self) -> SignedBy:
+        """The kind of the visitor's name below an edit."""
+        if self.name is None:
+            return "visitor"
+        return "key" if self.by_key else "account"
 
     @property
     def administers(self) -> bool:

@@ -34,7 +34,7 @@ from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoredPage, StoreUnavailable
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import NO_HEAD, folded, name_row, revision_token
+from wikka_port.schema import NO_HEAD, change_row, folded, name_row, revision_token
 from wikka_port.search.nearest import ranked
 from wikka_port.search.page_text import Places, headings
 from wikka_port.search.query import Query
@@ -302,6 +302,19 @@ class MemoryWiki:
         return [
             RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor) for p in shown
         ], token
+
+    def changes_since(self, place: bytes, *, limit: int) -> tuple[list[tuple[bytes, RecentChange]], bool]:
+        self._asked("changes")
+        placed = [
+            (
+                change_row(page_key(p.name), p.time_ms, p.number)[1:],
+                RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor),
+            )
+            for kept in self._pages.values()
+            for p in kept
+        ]
+        rest = sorted((one for one in placed if one[0] < place), key=lambda one: one[0], reverse=True)
+        return rest[:limit], len(rest) > limit
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")

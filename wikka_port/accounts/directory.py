@@ -144,7 +144,7 @@ class Directory:
         expected = before.id.encode() if before is not None and given_up else None
         cells = {**account_cells(account), **(further or {})}
         cells = {**dict.fromkeys((tables.ID, tables.ADMIN, tables.EMAIL, tables.PASSWORD), b""), **cells}
-        if not self._rows.change(USERS, account.row, {tables.ID: expected}, cells, [b"settings", b"session"]):
+        if not self._rows.change(USERS, account.row, {tables.ID: expected}, cells, [b"settings", *tables.CREDENTIALS]):
             if account.email:
                 self._release_address(account)
             raise NameTaken(account.name)
@@ -157,16 +157,16 @@ class Directory:
             raise NameTaken(name)
 
     def set_status(self, account: Account, status: Status) -> None:
-        """Set the status; the sessions of an account that is not active end."""
-        deletes = [] if status == "active" else [b"session"]
+        """Set the status; the sessions and keys of an account that is not active end."""
+        deletes = [] if status == "active" else [*tables.CREDENTIALS]
         self._change(account, {tables.STATUS: status.encode()}, deletes)
 
     def set_administrator(self, account: Account, admin: bool) -> None:
         self._change(account, {tables.ADMIN: flag(admin)})
 
     def set_password(self, account: Account, password: str) -> None:
-        """Set a new ``password``, given as a hash; all sessions end."""
-        self._change(account, {tables.PASSWORD: password.encode()}, [b"session"])
+        """Set a new ``password``, given as a hash; all sessions and keys end."""
+        self._change(account, {tables.PASSWORD: password.encode()}, [*tables.CREDENTIALS])
 
     def renew_hash(self, account: Account, password: str) -> Account:
         """Store a new hash of the same password, unless the password was changed meanwhile; return the account."""
@@ -189,7 +189,7 @@ class Directory:
 
     def erase(self, account: Account) -> None:
         """Erase all data of the account; the name stays taken, so no other account can have it."""
-        gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", b"session"]
+        gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", *tables.CREDENTIALS]
         self._change(account, {tables.STATUS: b"deleted"}, gone)
         if account.email:
             self._release_address(account)

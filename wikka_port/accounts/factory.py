@@ -15,6 +15,7 @@ from typing import Final
 
 from werkzeug.wrappers import Request
 
+from wikka_port.accounts.api_keys import ApiKeys
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory, NameTaken
 from wikka_port.accounts.links import Links
@@ -87,6 +88,7 @@ class Accounts:
     rows: Rows
     directory: Directory
     sessions: Sessions
+    keys: ApiKeys
     registration: Registration
     signing_in: SigningIn
     audit: Audit
@@ -136,7 +138,8 @@ def make_accounts(
     by_recipient = limiter("mail ", MAIL_PER_MINUTE, MAIL_BURST)
     proxies = frozenset(config.sign_on_from)
     sign_on = SignOn(config.sign_on_header, proxies, config.registration, config.user_names, directory, audit)
-    return Accounts(rows, directory, sessions, registration, signing_in, audit, sign_on, by_recipient, clock_ms)
+    keys = ApiKeys(rows, clock_ms)
+    return Accounts(rows, directory, sessions, keys, registration, signing_in, audit, sign_on, by_recipient, clock_ms)
 
 
 def public_address(config: WikiConfig) -> str:

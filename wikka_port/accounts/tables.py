@@ -1,7 +1,8 @@
 """Tables and cells of accounts (pure).
 
     table      row                               families                   holds
-    users      folded name                       account settings session   an account with all its sessions
+    users      folded name                       account settings           an account with all its sessions and keys
+                                                 session key
     emails     HMAC of the folded address        of                         the account of an address
     tokens     sha256 of the token               t (31 days)                links for one use
     audit      salt, inverted ms (13), id (16)   a, n (90 days)             changes of accounts and rights
@@ -17,6 +18,7 @@ Cells of ``users``:
     account:origin                               of an account that was moved here (``wikkawiki.account_move``)
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
+    key:<sha256 of the token, hexadecimal>       see ``api_keys``
 
 Sessions lie in the account's row.  So a request needs one get for its session and the account's status and settings.
 "Sign out everywhere" is one delete of the family.  A session can be put on the condition that the password is still
@@ -56,7 +58,9 @@ def _family(ttl_s: int | None = None) -> dict[str, Any]:
 
 
 TABLES: Final = (
-    TableSpec(USERS, {"account": _family(), "settings": _family(), "session": _family(SESSION_S)}, {}),
+    TableSpec(
+        USERS, {"account": _family(), "settings": _family(), "session": _family(SESSION_S), "key": _family()}, {}
+    ),
     TableSpec(EMAILS, {"of": _family()}, {}),
     TableSpec(TOKENS, {"t": _family(TOKENS_S)}, {}),
     TableSpec(AUDIT, {"a": _family(), "n": _family(NETWORKS_S)}, {}),
@@ -75,6 +79,8 @@ ORIGIN: Final = b"account:origin"
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"
 SESSION: Final = b"session:"
+KEY: Final = b"key:"
+CREDENTIALS: Final = (b"session", b"key")  # families of what signs a request in; a new password ends them
 
 OF_ID: Final = b"of:id"
 OF_USER: Final = b"of:user"

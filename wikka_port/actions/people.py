@@ -21,6 +21,7 @@ from wikka_port.feeds import iso_time
 from wikka_port.limits import OWNED_MAX
 from wikka_port.markup.fragments import escape
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC
+from wikka_port.schema import OF_ACCOUNTS
 from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path
 
@@ -45,7 +46,9 @@ def mychanges(call: ActionCall) -> str:
     if name is None:
         return _said(_(SIGN_IN))
     limit = call.number("limit", 50, CHANGES_LISTED)
-    found, _more = some_changes(call.site.wiki, lambda one: one.author == name and one.signed == "account", limit=limit)
+    found, _more = some_changes(
+        call.site.wiki, lambda one: one.author == name and one.signed in OF_ACCOUNTS, limit=limit
+    )
     newest = {one.name: one for one in reversed(found)}
     ranked = sorted(newest.values(), key=lambda one: -one.time_ms)[:limit]
     names = [one.name for one in ranked]
@@ -85,7 +88,7 @@ def lastusers(call: ActionCall) -> str:
     active = (one for one in call.site.accounts.directory.all() if one.status == "active")
     if not (visitor.admin and visitor.is_active):
         changes, _more = call.site.wiki.changes(limit=AUTHORS_OF)
-        authors = {change.author for change in changes if change.signed == "account"}
+        authors = {change.author for change in changes if change.signed in OF_ACCOUNTS}
         active = (one for one in active if one.name in authors)
     newest = heapq.nlargest(call.number("max", 10, 100), active, key=lambda one: (one.created_ms, one.name))
     simple = call.word("style") == "simple"

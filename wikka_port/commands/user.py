@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from wikka_port.accounts.api_keys import DAYS_MAX, SCOPES, KeyNotMade, StoredKey
 from wikka_port.accounts.deactivation import leave, neutral_name
 from wikka_port.accounts.directory import AddressTaken, NameTaken
 from wikka_port.accounts.factory import Accounts
@@ -24,6 +25,7 @@ from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
 
 REFUSED: Final = 1  # exit status
+_HASH_CHARS_MIN: Final = 4  # of a key's hash, to name it
 # The other states belong to accounts that have not begun; the name of one that is "signed-up" for long becomes free.
 _SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
 
@@ -156,6 +158,87 @@ def audit(store: StoreOptions, limit: int, as_json: bool) -> None:
             click.echo(json.dumps({"time": iso_time(one.time_ms), **fields}))
         else:
             click.echo("  ".join((iso_time(one.time_ms), *(value for value in fields.values() if value))))
+
+
+@user.command("key")
+@store_options
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(tuple(SCOPES)),
+    default=("read",),
+    show_default=True,
+    help="What it may do; several times for several.",
+)
+@click.option("--days", type=click.IntRange(1, DAYS_MAX), default=90, show_default=True, help="When it ends.")
+@click.option("--label", default="", help="What it is for.")
+@click.option("--end", metavar="HASH", help="End the key whose hash begins so, instead of making one.")
+@click.option("--list", "lists", is_flag=True, help="List the keys, instead of making one.")
+@json_option
+def key(
+    store: StoreOptions,
+    name: str,
+    scopes: tuple[str, ...],
+    days: int,
+    label: str,
+    end: str | None,
+    lists: bool,
+    as_json: bool,
+) -> None:
+    """Make, list or end keys of NAME, with which programs call the wiki's API.
+
+    \b
+    A key to read and write for a month; it is printed once, and the store does not have it:
+      wikka user key Ada --scope read --scope write --days 30 --label "nightly report"
+      curl -H "Authorization: Bearer $KEY" 'http://localhost:8080/api/v1/me'
+    Which keys there are, and the end of one:
+      wikka user key Ada --list
+      wikka user key Ada --end 3f2a9c
+    """
+    with _accounts(store) as accounts:
+        account = _named(accounts, name)
+        found = accounts.keys.of(account.row)
+        if lists:
+            _print_keys(found, as_json)
+            return
+        if end is not None:
+            ended = [one for one in found if len(end) >= _HASH_CHARS_MIN and one.id.startswith(end)]
+            if len(ended) != 1:
+                _refuse(f"{len(ended)} keys of {name} have a hash that begins with {end!r}; see --list")
+            accounts.keys.end_key(account.row, ended[0].id)
+            accounts.audit.note("key ended", user=account.name, by="a command", note=ended[0].id[:8])
+            return
+        if account.status != "active":
+            _refuse(f"{name} is {account.status}: only an active account has keys")
+        try:
+            token = accounts.keys.issue(account, label=label, scopes=scopes, days=days)
+        except KeyNotMade as refused:
+            _refuse(str(refused))
+        accounts.audit.note("key made", user=account.name, by="a command", note=f"{' '.join(scopes)}, {days} days")
+        click.echo(json.dumps({"key": token}) if as_json else token)
+
+
+def _print_keys(found: list[StoredKey], as_json: bool) -> None:
+    rows = [
+        {
+            "hash": one.id[:12],
+            "label": one.key.label,
+            "scopes": " ".join(sorted(one.key.scopes)),
+            "made": iso_time(one.key.created_ms),
+            "ends": iso_time(one.key.expires_ms),
+            "used": iso_time(one.key.seen_ms) if one.key.seen_ms else "",
+        }
+        for one in found
+    ]
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    table = Table("hash", "label", "scopes", "made", "ends", "last used", box=None)
+    for row in rows:
+        table.add_row(*row.values())
+    Console(highlight=False).print(table)
 
 
 def _set_email(accounts: Accounts, account: Account, email: str) -> None:

@@ -109,7 +109,7 @@ class Comment:
 
     @property
     def is_of_account(self) -> bool:
-        return self.signed == "account"
+        return self.signed in schema.OF_ACCOUNTS
 
 
 def pack(comment: Comment) -> bytes:

@@ -15,6 +15,7 @@ from wikka_port.handlers.deletion import handle_delete, handle_deleted, handle_h
 from wikka_port.handlers.draft import handle_draft
 from wikka_port.handlers.edit import handle_clone, handle_edit, handle_new_page, handle_preview
 from wikka_port.handlers.files import handle_file, handle_files, handle_old_download
+from wikka_port.handlers.keys import handle_keys
 from wikka_port.handlers.lists import (
     handle_actions,
     handle_administration,
@@ -75,6 +76,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "hide": handle_hide,
     "history": handle_history,
     "html": handle_html,
+    "keys": handle_keys,
     "login": handle_login,
     "logout": handle_logout,
     "massdelete": handle_mass_delete,
@@ -108,7 +110,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings", "draft", "preview", "suggestion", "comments"),
+        *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )

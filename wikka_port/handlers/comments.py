@@ -316,7 +316,7 @@ def _new(answer: _Answer, form: CommentForm, owner: str) -> NewComment:
     return NewComment(
         text=form.text,
         author=visitor.signature,
-        signed="account" if visitor.name else "visitor",
+        signed=visitor.signed,
         form=f"{visitor.signature} {form.form or secrets.token_hex(ID_BYTES)}",
         markup=answer.page.markup,
         parent=form.answer,

@@ -49,11 +49,7 @@ def handle_download(site: Site, request: Request, name: str, file: str) -> Respo
     if one is None or not one.sha256:
         return _missing(site, name, file)
     small = _smaller(request, files, one)
-    response = _answer(request, files, one) if small is None else small
-    known = BY_MEDIA_TYPE.get(one.media_type)
-    response.headers["Content-Disposition"] = content_disposition(
-        stored_name, inline=known is not None and known.inline
-    )
+    response = send_version(request, files, stored_name, one) if small is None else _named(small, stored_name, one)
     is_public = wanted is not None and site.wiki.access.everybody_may(name, Privilege.READ)
     is_whole_for_now = small is None and "w" in request.args  # the smaller version comes later
     response.headers["Cache-Control"] = _YEAR if is_public and not is_whole_for_now else _FRESH
@@ -77,7 +73,18 @@ def _smaller(request: Request, files: GuardedFiles, one: CurrentFile | FileVersi
     return response
 
 
-def _answer(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response:
+def send_version(request: Request, files: GuardedFiles, name: str, one: CurrentFile | FileVersion) -> Response:
+    """Return a version's content, or the part or the 304 that the request's headers want."""
+    return _named(_content(request, files, one), name, one)
+
+
+def _named(response: Response, name: str, one: CurrentFile | FileVersion) -> Response:
+    known = BY_MEDIA_TYPE.get(one.media_type)
+    response.headers["Content-Disposition"] = content_disposition(name, inline=known is not None and known.inline)
+    return response
+
+
+def _content(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response:
     etag, size = etag_of(one.sha256), one.size_bytes
     if is_unmodified(request.headers.get("If-None-Match", ""), etag):
         return _headed(Response(status=304), one, etag)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -69,10 +70,11 @@ def handle_rename(site: Site, request: Request, name: str) -> Response:
 
 def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
     """Begin the selected jobs after the page was moved, and answer."""
+    wanted = {"subpages", "links"} & request.form.keys()
     try:
-        last = _begin_jobs(site, request, move)
+        last = begin_jobs(site, wanted, move)
     except StoreUnavailable as away:
-        if not {"subpages", "links"} & request.form.keys():
+        if not wanted:
             return redirect(page_path(new))
         log.warning("the links to %s were not rewritten: %s", move.source, away)
         title, message = _("Renamed, and not all that goes along"), _(NOT_ALONG, name=move.target)
@@ -80,8 +82,8 @@ def _renamed(site: Site, request: Request, move: Move, new: str) -> Response:
     return redirect(site_path("moves", job=last) if last else page_path(new))
 
 
-def _begin_jobs(site: Site, request: Request, move: Move) -> str:
-    """Begin the selected jobs after the page was moved; return the id of the job to show, or "" if none was begun.
+def begin_jobs(site: Site, wanted: Collection[str], move: Move) -> str:
+    """Begin the jobs "subpages" and "links" after the page was moved; return the id of the last, or "" if none began.
 
     Raises StoreUnavailable.
     """
@@ -90,15 +92,15 @@ def _begin_jobs(site: Site, request: Request, move: Move) -> str:
     jobs, last = Jobs(wiki.rows, clock_ms), b""
     wiki.settle("", site.config.settle_s)
     chosen = []
-    if "subpages" in request.form:
+    if "subpages" in wanted:
         below = [one for one in wiki.names(prefix=f"{old}/", limit=JOB_PAGES_MAX) if one.startswith(f"{old}/")]
         chosen.append((SUBPAGES, below))
-    if "links" in request.form:
+    if "links" in wanted:
         chosen.append((LINKS, [one for one in islice(linking(wiki, old), JOB_PAGES_MAX) if one != old]))
     for kind, found in chosen:
         names = sorted(site.wiki.access.listed(found))
         if names:
-            job = new_job(kind, visitor.signature, "account", **given, along=last)
+            job = new_job(kind, visitor.signature, visitor.signed, **given, along=last)
             jobs.begin(job, names)
             start(wiki, job)
             last = job.id
@@ -169,7 +171,11 @@ def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> st
 def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
     job, wiki = progress.job, site.wiki.moves.wiki
     undo = new_job(
-        *(UNDO, site.visitor.signature, "account"), source=job.target, target=job.source, of=job.id, redirect=False
+        *(UNDO, site.visitor.signature, site.visitor.signed),
+        source=job.target,
+        target=job.source,
+        of=job.id,
+        redirect=False,
     )
     if job.kind == LINKS:
         site.wiki.moves.restore_name(job.target, job.source, job.history)
@@ -212,7 +218,9 @@ def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:
     if request.method == "POST" and not problem and author:
         if is_genuine(site, request):
             reason = reason_in(request) or _w("All of {author} since {moment}", author=author, moment=shown)
-            job = new_job(REVERT, site.visitor.signature, "account", reason, author=author, since_ms=since_ms or 0)
+            job = new_job(
+                REVERT, site.visitor.signature, site.visitor.signed, reason, author=author, since_ms=since_ms or 0
+            )
             Jobs(moves.rows, clock_ms).begin(job, edited_by(moves.wiki, author, since_ms or 0))
             start(moves.wiki, job)
             return redirect(site_path("moves", job=job.id.decode()))
@@ -246,7 +254,7 @@ def handle_mass_delete(site: Site, request: Request, _name: str) -> Response:
         problem, status = _(STALE_FORM), 403
     elif request.method == "POST" and names:
         if request.form.get("count") == str(len(names)):
-            job = new_job(MASS_DELETE, site.visitor.signature, "account", reason_in(request), source=prefix)
+            job = new_job(MASS_DELETE, site.visitor.signature, site.visitor.signed, reason_in(request), source=prefix)
             Jobs(moves.rows, clock_ms).begin(job, names)
             start(moves.wiki, job)
             return redirect(site_path("moves", job=job.id.decode()))

@@ -60,7 +60,7 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
     for attempt in range(MERGES_MAX):
         try:
             stored = site.wiki.stored_page(name) if attempt else stored
-            saved = _save_whole(site, name, edit, stored, was_stored=was_stored)
+            saved = save_whole(site, name, edit, stored, was_stored=was_stored)
         except Conflict as conflict:
             both = None if was_stored else _both(site, name, edit, conflict.current)
             if both is None:
@@ -116,9 +116,9 @@ def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
     return None if found is None or found.body is None else unified(found.body)
 
 
-def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool) -> Saved | None:
+def save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool) -> Saved | None:
     """Save the whole page; return None if it has this text already.  Raises Conflict, Refused."""
-    author, signed = site.visitor.signature, "account" if site.visitor.name else "visitor"
+    author = site.visitor.signature
     page = stored.page
     markup = draft.markup or (page.markup if page else site.config.markup)
     if (
@@ -141,7 +141,7 @@ def _save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, 
         note=draft.note,
         base=draft.base,
         base_token=draft.base_token,
-        signed=signed,
+        signed=site.visitor.signed,
         markup=markup,
         autolink=site.autolinks(page, markup),
         language=draft.new_language or (None if page else known(site.config.language)),

@@ -25,7 +25,7 @@ from wikka_port.urls import site_path
 from wikka_port.visitors import unregistered
 
 SENT: Final = N_("A link was sent to the new address; it counts once you have followed it.")
-CHANGED: Final = N_("The new password is set, and all sessions were ended. Sign in with it.")
+CHANGED: Final = N_("The new password is set, and all sessions and keys were ended. Sign in with it.")
 SAVED: Final = N_("The settings are saved.")
 LAST: Final = N_(
     "You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
@@ -55,7 +55,7 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
     return answer_form(site, request, form, change)
 
 
-def _confirm_password(site: Site, request: Request, account: Account) -> None:
+def confirm_password(site: Site, request: Request, account: Account) -> None:
     """Raise Refused if the typed password is wrong, or too many were tried.  Accounts of a sign-on proxy have none."""
     site.accounts.signing_in.check_rate(client_of(request))
     if account.password and not site.accounts.signing_in.is_password(account, request.form.get("current", "")):
@@ -65,13 +65,13 @@ def _confirm_password(site: Site, request: Request, account: Account) -> None:
 def _password(site: Site, request: Request, account: Account) -> Response:
     registration = site.accounts.registration
     password = checked_password(request.form.get("password", ""), name=account.name, address=account.email)
-    _confirm_password(site, request, account)
+    confirm_password(site, request, account)
     registration.set_password(account, registration.passwords.hashed(password), client_of(request))
     return login_form(site.for_new_session(unregistered(site.visitor.network_hash)), request, done=_(CHANGED))
 
 
 def _mail(site: Site, request: Request, account: Account) -> Response:
-    _confirm_password(site, request, account)
+    confirm_password(site, request, account)
     email = request.form.get("email", "")
     if email.strip() and site.accounts.by_recipient.wait_s(folded(account.name)) > 0:
         raise Refused(_("These were many mails in a short time. Please try again later."), 429)
@@ -146,7 +146,7 @@ def handle_account(site: Site, request: Request, name: str) -> Response:
         return form_page(site, request, "account.html", status=status, **values)
 
     def leave_wiki() -> Response:
-        _confirm_password(site, request, account)
+        confirm_password(site, request, account)
         return _leave(site, request, account)
 
     return answer_form(site, request, form, leave_wiki)

@@ -8,16 +8,22 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
+import msgspec
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.api.records import PageRecord
 from wikka_port.comment_views import comments_below, order_address
 from wikka_port.handlers.source import handle_raw
+from wikka_port.markup.bounds import is_expensive
+from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.document import Document
+from wikka_port.markup.formats import MARKDOWN
 from wikka_port.old_addresses import place_of_name
 from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rendering import page_document, page_html
+from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.site import Site, conditional, number, redirect, unindexed
 from wikka_port.urls import page_path, page_url, with_query
 
@@ -30,7 +36,8 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
 
     A redirect is followed once, and the target names the redirecting page; ``?redirect=no`` shows the redirect itself.
     ``?raw=1`` answers with the text as it was typed.  ``?comments=threaded`` (or ``oldest``, ``newest``) shows the
-    comments below the text.
+    comments below the text.  A name without a page that ends in ".md" or ".json" means the page of the name before it,
+    in that form.
     """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):
@@ -42,7 +49,7 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
         return handle_raw(site, request, name)
     page = site.wiki.page(name)
     if page is None:
-        return missing_page(site, name)
+        return _other_form(site, request, name) or missing_page(site, name)
     if request.args and ("time" in request.args or "revision" in request.args):
         return _old(site, request, page)
     origin = ""
@@ -59,6 +66,24 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
     indexed = not (request.args and request.args.keys() & OF_ACTIONS)
     address = partial(order_address, page_path(page.name), "comments")
     response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None, order_address=address)
+    return conditional(request, response)
+
+
+def _other_form(site: Site, request: Request, name: str) -> Response | None:
+    """Return the page ``Name`` in Markdown for "Name.md", as the API has it for "Name.json"; None for other names."""
+    base, dot, form = name.rpartition(".")
+    page = site.wiki.page(base) if dot and base and form in ("md", "json") else None
+    if page is None:
+        return None
+    if form == "json":
+        response = unindexed(msgspec.json.encode(PageRecord.of(page)), "application/json")
+    else:
+        text = page.body
+        if page.markup != MARKDOWN:
+            if is_expensive(text, markup=page.markup):
+                run_in_slow_lane(request.environ)
+            text = to_markdown(text, autolink=page.autolink).text
+        response = unindexed(text, "text/markdown")
     return conditional(request, response)
 
 

@@ -124,7 +124,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     made = Suggestion(
         who=site.visitor.signature,
         owner=owner,
-        signed="account" if site.visitor.name else "visitor",
+        signed=site.visitor.signed,
         time_ms=site.accounts.clock_ms(),
         base=began.number,
         base_token=began.token,

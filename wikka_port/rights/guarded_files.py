@@ -35,8 +35,7 @@ class GuardedFiles:
         self._access.require_of(name, rights, True, Privilege.WRITE)
 
     def _by(self, note: str) -> By:
-        signed = "account" if self._visitor.name else "visitor"
-        return By(self._visitor.signature, signed, note[:REASON_CHARS_MAX])
+        return By(self._visitor.signature, self._visitor.signed, note[:REASON_CHARS_MAX])
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -46,8 +46,7 @@ class GuardedMoves:
         return self.wiki.rows
 
     def _by(self, reason: str) -> By:
-        signed = "account" if self.visitor.name else "visitor"
-        return By(self.visitor.signature, signed, reason[:REASON_CHARS_MAX])
+        return By(self.visitor.signature, self.visitor.signed, reason[:REASON_CHARS_MAX])
 
     def _allow(self, name: str, privilege: Privilege, exists: bool = True) -> Allow:
         def allow(rights: PageRights) -> None:

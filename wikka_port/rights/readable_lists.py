@@ -177,6 +177,26 @@ class ReadableLists:
                 return
             start = names[-1]
 
+    def changes_since(self, place: bytes, *, limit: int) -> tuple[list[RecentChange], bytes, bool]:
+        """Return changes of readable pages after ``place``, oldest first; the last one's place; whether more follow."""
+        shown: list[RecentChange] = []
+        last, looked, step = place, 0, limit
+        while True:
+            found, more = self._lists.changes_since(place, limit=step)
+            kept = self.access.listed(change.name for _, change in found)
+            for number, (at, change) in enumerate(found, 1):
+                if change.name in kept:
+                    shown.append(change)
+                    last = at
+                if len(shown) == limit:
+                    return shown, last, more or number < len(found)
+            if not more:
+                return shown, last, False
+            place, step = found[-1][0], LISTED_STEP
+            looked += len(found)
+            if looked > LISTED_QUICK:
+                self._before_expensive_read()
+
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
         """Return changes of readable pages; the token is that of the last one shown, so that it reveals no other."""
         if self.access.sees_all():

@@ -18,7 +18,7 @@ SECRET = {"password"}  # kinds of fields that are never sent back
 # (handler, field) that no handler reads, and why: the browser's password manager reads it.
 # A form with files is read as it arrives (``test_files_pages``), not as Werkzeug would read it.
 FOR_THE_BROWSER = {
-    *(("account", "username"), ("reset", "username"), ("settings", "username")),
+    *(("account", "username"), ("keys", "username"), ("reset", "username"), ("settings", "username")),
     *(("files", "file"), ("files", "replaces")),
 }
 

@@ -68,6 +68,7 @@ SITE_QUERIES = {
     "massrevert": ["", "?author=Schattenmann&since=2020-01-01"],
     "moves": ["", "?job=0123456789abcdef"],
     "login": ["", "?to=/Sekretum_own"],
+    "keys": [""],
     "logout": [""],
     "newpage": ["?name=Fresh", "?name=Sekretum+own"],
     "suggest": ["?q=sek", "?q=vault", "?q=k", "?headings=1&q=sek", "?headings=1&q=head"],
@@ -84,7 +85,15 @@ SITE_QUERIES = {
     "upload": ["", "?page=Sekretum+own&id=0123456789abcdef"],  # 405: HEAD and PATCH are in test_resumed_uploads
     "wantedpages": ["", "?after=A", "?from=0"],
 }
-OTHERS = ["/", "/api/titles", *(f"/{name}" for name in RESERVED)]
+NAMES = ("Sekretum+own", "Vault/Kryptos", "Open", "Nowhere")
+API = [
+    "/api/",
+    *(f"/api/v1/page{one}?name={name}" for one in ("", "/revisions", "/backlinks", "/files") for name in NAMES),
+    *(f"/api/v1/page/revision?name={name}&number=1" for name in NAMES),
+    *("/api/v1/pages", "/api/v1/pages?prefix=sek", "/api/v1/changes", "/api/v1/changes?since=9999999999999"),
+    *(f"/api/v1/search?q={word}" for word in ("e", "sek", "vault", "Sekretum+own")),
+]  # with keys in tests/unit/wikka_port/api/test_page_calls.py
+OTHERS = ["/", "/api/titles", *API, *(f"/{name}" for name in RESERVED)]
 
 
 class Scene:

@@ -1,0 +1,145 @@
+"""Operations on the files of a page.  Contents stream both ways; an ``ETag`` is that of the content."""
+
+from __future__ import annotations
+
+import contextlib
+
+from werkzeug.exceptions import ClientDisconnected
+from werkzeug.wrappers import Response
+
+from wikka_port.api.call import Call, Rejected, answer, missing, no_content
+from wikka_port.api.page_calls import existing_page, precondition_of
+from wikka_port.api.preconditions import Precondition
+from wikka_port.api.records import FileRecord, Files, OfFile, OfPage, RemovedFile, StoredFile, VersionOfFile
+from wikka_port.editing.edit_forms import owner_to_keep
+from wikka_port.files.conditional import etag_of, is_matched
+from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
+from wikka_port.files.refusals import NoSavedPage
+from wikka_port.files.upload_form import READ_BYTES
+from wikka_port.handlers.download import send_version
+from wikka_port.handlers.file_upload import make_file
+from wikka_port.request_queues import run_as_transfer
+from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.store import StoreUnavailable
+from wikka_port.texts import _
+
+
+def _record(page: str, name: str, one: CurrentFile | FileVersion) -> FileRecord:
+    return FileRecord(
+        page=page,
+        name=name,
+        version=one.number,
+        type=one.media_type,
+        size=one.size_bytes,
+        sha256=one.sha256,
+        width=one.width,
+        height=one.height,
+        alt=one.alt,
+        etag=etag_of(one.sha256),
+    )
+
+
+def list_files(call: Call) -> Response:
+    given: OfPage = call.parameters
+    page = existing_page(call.site, given.name)
+    found = [_record(page.name, name, one) for name, one in sorted(page.files.items()) if one.is_there]
+    return answer(Files(files=found))
+
+
+def _found(call: Call) -> tuple[GuardedFiles, str, CurrentFile | None]:
+    """Return the page's files, and the own name and newest version of the file (None: there is none).
+
+    Raises Rejected (404) without the page, NotAllowed.
+    """
+    given: OfFile = call.parameters
+    files = call.site.wiki.files(given.page)
+    try:
+        own, current = files.find(given.name)
+    except NoSavedPage:
+        raise missing() from None
+    return files, own, current if current is not None and current.is_there else None
+
+
+def _existing(call: Call) -> tuple[GuardedFiles, str, CurrentFile]:
+    files, own, current = _found(call)
+    if current is None:
+        raise Rejected(404, _("{page} has no file {name}.", page=files.page, name=call.parameters.name[:200]))
+    return files, own, current
+
+
+def read_file(call: Call) -> Response:
+    files, own, current = _existing(call)
+    return answer(_record(files.page, own, current))
+
+
+def read_content(call: Call) -> Response:
+    """Send a file's content, with ranges; ``version`` selects an older one."""
+    given: VersionOfFile = call.parameters
+    files, own, current = _existing(call)
+    one: CurrentFile | FileVersion | None = current
+    if given.version not in (None, current.number):
+        one = next((old for old in files.versions(own) if old.number == given.version), None)
+    if one is None or not one.sha256:
+        raise Rejected(404, _("The file has no such version."))
+    return send_version(call.request, files, own, one)
+
+
+def write_content(call: Call) -> Response:
+    """Store a file, or a new version of one; the body is its content."""
+    given: StoredFile = call.parameters
+    files, own, current = _found(call)
+    files.require_write()
+    _check(precondition_of(call, takes_new=True), current)
+    _take_upload(call)
+    run_as_transfer(call.request.environ)
+    owner, _cookie = owner_to_keep(call.site, call.request)
+    upload = files.begin(own, owner)
+    try:
+        writer = files.writer(upload)
+        while piece := call.request.stream.read(READ_BYTES):
+            writer.write_piece(piece)
+        upload = writer.finish_part()
+    except ClientDisconnected:
+        _abandon(files, upload)
+        raise Rejected(400, _("The upload broke off. Send the file again.")) from None
+    except BaseException:
+        _abandon(files, upload)
+        raise
+    replaces = current.token if current is not None else ""
+    fields = {"note": given.note, "alt": given.alt, "keep-metadata": "yes" if given.metadata == "keep" else "no"}
+    version = make_file(call.site, files, upload, {**fields, "replaces": replaces})
+    return answer(_record(files.page, version.name, version), 200 if current else 201, etag_of(version.sha256))
+
+
+def _abandon(files: GuardedFiles, upload: Upload) -> None:
+    with contextlib.suppress(StoreUnavailable):
+        files.abandon(upload)
+
+
+def _check(before: Precondition, current: CurrentFile | None) -> None:
+    """Raise Rejected (412) unless the file is as the precondition has it."""
+    if before.is_for_new:
+        if current is not None:
+            raise Rejected(412, _("The page has a file of this name already."))
+    elif current is None:
+        raise Rejected(412, _("The page has no file of this name."))
+    elif not before.is_for_any and not is_matched(before.match, etag_of(current.sha256)):
+        raise Rejected(412, _("The file was changed meanwhile."))
+
+
+def _take_upload(call: Call) -> None:
+    wait_s = int(call.site.pace.uploads.wait_s(call.request.remote_addr or "") + 0.999)
+    if wait_s:
+        said = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
+        raise Rejected(429, said, wait_s=wait_s)
+
+
+def remove_file(call: Call) -> Response:
+    """Remove a file; its versions stay, and it can be brought back in a browser."""
+    given: RemovedFile = call.parameters
+    files, own, current = _existing(call)
+    _check(precondition_of(call, takes_new=False), current)
+    files.require_write()
+    _take_upload(call)
+    files.remove(own, current.token, note=given.note)
+    return no_content()

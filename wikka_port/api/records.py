@@ -1,0 +1,305 @@
+"""(pure) The types of the API's parameters and bodies, by which it reads, checks and describes them.
+
+Times are milliseconds since 1970, UTC.  ``etag`` is the entity tag of the operation's answer, for ``If-Match``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from wikka_port.accounts.api_keys import SCOPES
+from wikka_port.listings import RecentChange
+from wikka_port.names import MAX_NAME_BYTES
+from wikka_port.page_rows import Page, Revision
+from wikka_port.schema import OF_ACCOUNTS
+
+LIMIT_MAX: Final = 500  # of items in one answer
+_PAGE: Final = "The name of a page."
+_FILE: Final = "The name of a file of the page."
+
+PageName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_BYTES, description=_PAGE)]
+FileName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_BYTES, description=_FILE)]
+Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="Items in the answer at most.")]
+Milliseconds = Annotated[int, Meta(ge=0, description="Milliseconds since 1970, UTC.")]
+Format = Literal["wikka", "markdown"]
+Signed = Literal["account", "key", "visitor", "wiki", ""]
+Reason = Annotated[str, Meta(max_length=500, description="A reason, for the journal.")]
+Language = Annotated[str, Meta(max_length=40, description='A code as "de"; "" where none was chosen.')]
+
+
+class Parameters(Struct, forbid_unknown_fields=True, frozen=True):
+    """The parameters of a query."""
+
+
+class Body(Struct, forbid_unknown_fields=True, frozen=True):
+    """The body of a request."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """The body of an answer."""
+
+
+# --- parameters --------------------------------------------------------------------------------
+
+
+class NoParameters(Parameters, frozen=True):
+    pass
+
+
+class OfPage(Parameters, frozen=True):
+    name: PageName
+
+
+class DeletedPage(Parameters, frozen=True):
+    name: PageName
+    reason: Reason = ""
+
+
+class SomeNames(Parameters, frozen=True):
+    prefix: Annotated[str, Meta(max_length=MAX_NAME_BYTES, description="How the names begin.")] = ""
+    start: Annotated[str, Meta(max_length=MAX_NAME_BYTES, description="`next` of the preceding answer.")] = ""
+    limit: Limit = 100
+
+
+class SomeRevisions(Parameters, frozen=True):
+    name: PageName
+    below: Annotated[int, Meta(ge=1, le=10**10 - 1, description="Only revisions before this number.")] | None = None
+    limit: Limit = 50
+
+
+class OneRevision(Parameters, frozen=True):
+    name: PageName
+    number: Annotated[int, Meta(ge=1, le=10**10 - 1, description="The number of the revision.")]
+
+
+class SomeBacklinks(Parameters, frozen=True):
+    name: PageName
+    limit: Limit = 100
+
+
+class Words(Parameters, frozen=True):
+    q: Annotated[str, Meta(max_length=300, description="What is searched, as on the page of searches.")]
+    page: Annotated[int, Meta(ge=1, le=50, description="The page of results.")] = 1
+
+
+class Since(Parameters, frozen=True):
+    since: Annotated[str, Meta(max_length=80, description="`next` of the preceding answer; without it, a day.")] = ""
+    limit: Limit = 100
+
+
+class OfFile(Parameters, frozen=True):
+    page: PageName
+    name: FileName
+
+
+class VersionOfFile(Parameters, frozen=True):
+    page: PageName
+    name: FileName
+    version: Annotated[int, Meta(ge=1, le=10**9, description="An older version; the newest without it.")] | None = None
+
+
+class StoredFile(Parameters, frozen=True):
+    page: PageName
+    name: FileName
+    note: Annotated[str, Meta(max_length=500, description="What was changed.")] = ""
+    alt: Annotated[str, Meta(max_length=500, description="What a picture shows, for who cannot see it.")] = ""
+    metadata: Annotated[Literal["strip", "keep"], Meta(description="Place and camera of a photograph.")] = "strip"
+
+
+class RemovedFile(Parameters, frozen=True):
+    page: PageName
+    name: FileName
+    note: Annotated[str, Meta(max_length=500, description="Why it is removed.")] = ""
+
+
+# --- bodies of requests ------------------------------------------------------------------------
+
+
+class NewText(Body, frozen=True):
+    text: str
+    note: str = ""
+    format: Format | None = None
+    language: Language | None = None
+    minor: bool = False
+
+
+class NewName(Body, frozen=True):
+    to: PageName
+    redirect: bool = True
+    links: bool = False
+    subpages: bool = False
+    reason: Reason = ""
+
+
+Entries = Annotated[str, Meta(max_length=5_000, description="Entries of a list, one a line; null: the page has none.")]
+
+
+class NewRights(Body, frozen=True):
+    owner: Annotated[str, Meta(max_length=MAX_NAME_BYTES)]
+    read: Entries | None = None
+    write: Entries | None = None
+    comment_read: Entries | None = None
+    comment_post: Entries | None = None
+
+
+# --- answers -----------------------------------------------------------------------------------
+
+
+class RevisionRecord(Record, frozen=True):
+    name: str
+    number: int
+    time: Milliseconds
+    author: str
+    signed: Signed  # what the author's name rests on
+    note: str
+    minor: bool
+    format: str
+    language: str
+    text: str | None = None
+
+    @classmethod
+    def of(cls, one: Revision) -> RevisionRecord:
+        return cls(**_fields_of(one))
+
+
+class PageRecord(RevisionRecord, frozen=True):
+    text: str
+    etag: str
+
+    @classmethod
+    def of(cls, one: Revision) -> PageRecord:
+        assert isinstance(one, Page)
+        return cls(**_fields_of(one), etag=page_etag(one))
+
+
+class PageNames(Record, frozen=True):
+    names: list[str]
+    next: str | None = None
+
+
+class Revisions(Record, frozen=True):
+    revisions: list[RevisionRecord]
+    next: int | None = None
+
+
+class Moved(Record, frozen=True):
+    name: str
+    job: (
+        Annotated[str, Meta(description="Of the work on links and subpages: /-/moves?job=; null: there is none.")]
+        | None
+    )
+
+
+class Deleted(Record, frozen=True):
+    name: str
+
+
+class ChangeRecord(Record, frozen=True):
+    name: str
+    number: int
+    time: Milliseconds
+    author: str
+    signed: str
+    note: str
+    new: bool
+    minor: bool
+
+    @classmethod
+    def of(cls, one: RecentChange) -> ChangeRecord:
+        return cls(
+            name=one.name,
+            number=one.number,
+            time=one.time_ms,
+            author=one.author,
+            signed=one.signed,
+            note=one.note,
+            new=one.is_new,
+            minor=one.minor,
+        )
+
+
+class Changes(Record, frozen=True):
+    changes: list[ChangeRecord]
+    next: str
+    more: Annotated[bool, Meta(description="Whether there are further changes already.")]
+
+
+class HitRecord(Record, frozen=True):
+    name: str
+    time: Milliseconds
+    author: str
+    passage: str
+    section: str | None = None
+
+
+class Found(Record, frozen=True):
+    hits: list[HitRecord]
+    count: int
+    more: Annotated[bool, Meta(description="Whether there are more than `count` pages.")]
+    instead: Annotated[str, Meta(description="A word that was searched instead of one that no page has.")]
+
+
+class Rights(Record, frozen=True):
+    name: str
+    owner: str
+    read: str | None
+    write: str | None
+    comment_read: str | None
+    comment_post: str | None
+    etag: str
+
+
+class FileRecord(Record, frozen=True):
+    page: str
+    name: str
+    version: int
+    type: str
+    size: int
+    sha256: str
+    width: int
+    height: int
+    alt: str
+    etag: str
+
+
+class Files(Record, frozen=True):
+    files: list[FileRecord]
+
+
+class Me(Record, frozen=True):
+    name: str | None
+    scopes: list[str]
+    administrator: bool
+
+
+class Problem(Record, frozen=True, omit_defaults=True):
+    """Problem details (RFC 9457); ``current`` is the present page when a precondition has failed."""
+
+    title: str
+    status: int
+    detail: str
+    current: PageRecord | None = None
+
+
+def _fields_of(one: Revision) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "number": one.number,
+        "time": one.time_ms,
+        "author": one.author,
+        "signed": one.signed if one.signed in (*OF_ACCOUNTS, "visitor", "wiki") else "",
+        "note": one.note,
+        "minor": one.minor,
+        "format": one.markup,
+        "language": one.language,
+        "text": one.body,
+    }
+
+
+def page_etag(page: Revision) -> str:
+    return f'"{page.number}.{page.token}"'
+
+
+assert tuple(SCOPES) == ("read", "write", "admin")
