@@ -19,12 +19,12 @@ from wikka_port.wsgi_worker import BACKLOG, make_worker
 @dataclass(frozen=True, slots=True)
 class WikiServer:
     url: str
-    wiki: MemoryWiki
+    wiki: Any  # a MemoryWiki, or a wiki on a store
 
 
 @contextmanager
-def running_wiki(wiki: MemoryWiki | None = None, **given: Any) -> Iterator[WikiServer]:
-    """Yield a running server; ``given`` are values of the wiki's configuration."""
+def running_wiki(wiki: Any = None, **given: Any) -> Iterator[WikiServer]:
+    """Yield a running server of ``wiki``, or of a new MemoryWiki; ``given`` are values of its configuration."""
     wiki = wiki or MemoryWiki()
     config = replace(WikiConfig(secret=b"s" * 32, edits_per_minute=0), **given)
     listening = listen("127.0.0.1", 0, 1)[0]
