@@ -226,3 +226,35 @@ def test_a_stopped_export_leaves_nothing_under_its_name(
         assert CliRunner().invoke(main, ["export", "--to", "json-lines", str(out), *store_of(old)]).exit_code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.jsonl"]
     assert out.read_bytes() == b"an older export"
+
+
+@pytest.mark.parametrize(("form", "name"), [("git", "wiki.git-stream"), ("markdown", "wiki")])
+def test_other_forms_carry_the_same_records_and_are_recognised(
+    old: Wiki, new: Wiki, tmp_path: Path, form: str, name: str
+) -> None:
+    exported = command(old, "export", "--to", form, tmp_path / name)
+    assert exported.exit_code == 0, exported.output
+    assert lines_of(digests_of(old))[1:] == exported.stderr.splitlines()[1:]
+    done = command(new, "import", tmp_path / name)
+    assert done.exit_code == 0, done.output
+    assert lines_of(digests_of(new)) == lines_of(digests_of(old))
+
+
+def test_a_text_that_was_edited_in_a_folder_comes_in_as_a_revision(new: Wiki, tmp_path: Path) -> None:
+    new.save("Ship", "one", author="Ada", base=0, markup="markdown")
+    assert command(new, "export", "--to", "markdown", tmp_path / "wiki").exit_code == 0
+    (tmp_path / "wiki" / "Ship.md").write_text("two")
+    done = command(new, "import", tmp_path / "wiki")
+    assert done.exit_code == 0, done.output
+    assert "Ship: edited in the folder" in done.stdout
+    assert [(one.body, one.author) for one in new.revisions("Ship", bodies=True)] == [("two", "Folder"), ("one", "Ada")]
+
+
+def test_a_stream_goes_to_the_standard_output(new: Wiki) -> None:
+    new.save("Ship", "one", author="Ada", base=0)
+    for form, begin, end in (("git", b"feature done\n", b"done\n"), ("json-lines", b'{"kind":"wikka-export"', b"}\n")):
+        done = command(new, "export", "--to", form, "-")
+        assert done.exit_code == 0
+        assert done.stdout_bytes.startswith(begin)
+        assert done.stdout_bytes.endswith(end)
+    assert command(new, "export", "--to", "markdown", "-").exit_code == 2

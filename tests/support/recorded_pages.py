@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from wikka_port.exchange.records import FileRecord, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+from wikka_port.exchange.records import (
+    DigestingSource,
+    Digests,
+    FileRecord,
+    PageRecord,
+    RecordedFile,
+    RecordSource,
+    RevisionRecord,
+    SiteRecord,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,7 @@ class MemorySource:
     of_wiki: tuple[MemoryPage, ...]
     rights: SiteRecord | None = None
     consumed: int = 0
+    remarks: tuple[str, ...] = ()
 
     def site(self) -> SiteRecord | None:
         return self.rights
@@ -79,3 +89,17 @@ FIXED = MemorySource(
     ),
     SiteRecord({"": {"write": "+"}, "private/": {"read": "Ada"}}),
 )
+
+
+def digests_of(source: RecordSource) -> Digests:
+    """Read everything, and compare each content with its digest."""
+    digesting = DigestingSource(source)
+    for page in digesting.pages():
+        assert list(page.revisions())
+        seen = set()
+        for file in page.files():
+            if file.content is not None:
+                assert sha256(b"".join(file.content)).hexdigest() == file.record.sha256
+                seen.add(file.record.sha256)
+            assert not file.record.sha256 or file.record.sha256 in seen, file.record
+    return digesting.digests

@@ -6,14 +6,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import click
 from rich.progress import SpinnerColumn, TextColumn
 
 from wikka_port.accounts.directory import Directory
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, store_options
+from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.json_lines import write_lines
+from wikka_port.exchange.markdown_folder import write_folder
 from wikka_port.exchange.page_source import MayRead, StorePages
 from wikka_port.exchange.records import Digests, ExportError
 from wikka_port.exchange.whole_file import ContentFolder, whole_file
@@ -26,7 +28,8 @@ from wikka_port.visitors import NOBODY, Visitor
 _ANONYMOUS: Final = "anonymous"
 _NAMED: Final = 20  # files without content, by name
 _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
-FORMS: Final = ("json-lines",)
+FORMS: Final = ("json-lines", "git", "markdown")
+_PIPE: Final = "-"
 
 
 @click.command()
@@ -43,8 +46,11 @@ FORMS: Final = ("json-lines",)
     metavar="NAME",
     help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights and hidden revisions stay here.",
 )
+@click.option("--convert", is_flag=True, help="Markdown: convert the pages in Wikka markup, too.")
 @store_options
-def export(out: Path, form: str, folder: Path | None, readable_by: str | None, store: StoreOptions) -> None:
+def export(
+    out: Path, form: str, folder: Path | None, readable_by: str | None, convert: bool, store: StoreOptions
+) -> None:
     """Write the pages of the wiki to OUT, with revisions, rights and files.
 
     \b
@@ -54,22 +60,30 @@ def export(out: Path, form: str, folder: Path | None, readable_by: str | None, s
       wikka export --to json-lines wiki.jsonl --files wiki-files/
     What everybody may read:
       wikka export --to json-lines --readable-by anonymous public.jsonl
+    A repository of git, with a commit for each revision:
+      git init wiki && wikka export --to git - | git -C wiki fast-import && git -C wiki checkout main
+    A folder of texts, to be read and edited with any editor:
+      wikka export --to markdown wiki/
     Into another wiki, or the same one:
       wikka import wiki.jsonl.gz
 
     The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
     pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts,
-    drafts and deleted pages are not in it.
+    comments, drafts and deleted pages are not in it.
 
-    OUT gets its name when it is whole; an export that was killed leaves OUT.part and begins anew. At the end the
-    command prints counts and a digest of each kind of record. An import prints the same digests, so that both sides
-    can be compared.
+    OUT is a file, or a folder for markdown; - is the standard output. OUT gets its name when it is whole; an export
+    that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each kind of
+    record. An import prints the same digests, so that both sides can be compared.
     """
+    if (folder is not None and form != "json-lines") or (convert and form != "markdown"):
+        raise click.UsageError("--files is for json-lines, and --convert for markdown.")
+    if form == "markdown" and str(out) == _PIPE:
+        raise click.UsageError("Markdown is a folder: name it.")
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
         source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
         try:
-            digests = _write(out, source, folder)
+            digests = _write(out, form, source, folder, convert)
         except (ExportError, MissingContent) as problem:
             raise click.ClickException(str(problem)) from None
     _print_summary(digests, source.missing, time.monotonic() - begun)
@@ -77,10 +91,19 @@ def export(out: Path, form: str, folder: Path | None, readable_by: str | None, s
         raise SystemExit(1)
 
 
-def _write(out: Path, source: StorePages, folder: Path | None) -> Digests:
-    keep = ContentFolder(folder).keep if folder is not None else None
+def _write(out: Path, form: str, source: StorePages, folder: Path | None, convert: bool) -> Digests:
+    if form == "markdown":
+        return write_folder(source, out, convert=convert)
+    if str(out) == _PIPE:
+        return _write_stream(form, source, sys.stdout.buffer, folder)
     with whole_file(out) as stream:
-        return write_lines(source, stream.write, keep)
+        return _write_stream(form, source, stream, folder)
+
+
+def _write_stream(form: str, source: StorePages, stream: BinaryIO, folder: Path | None) -> Digests:
+    if form == "git":
+        return write_git(source, stream.write)
+    return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None)
 
 
 def _may_read(wiki: Wiki, name: str | None) -> MayRead | None:

@@ -25,7 +25,7 @@ _MISMATCHES = 5  # lines on mismatches
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @store_options
 @click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
 @click.option("--limit", type=click.IntRange(1), help="Stop after so many pages.")
@@ -63,18 +63,18 @@ def import_dump(
     What "wikka export" wrote; both sides are compared at the end:
       wikka import wiki.jsonl.gz
 
-    FILE is a MediaWiki export, plain or compressed (.bz2, .gz); - is the standard input. JSON lines of "wikka export"
-    are recognised. The options --namespaces, --limit, --licence and --pictures are for MediaWiki. An import that was
-    stopped goes on where it was (from the standard input, at the beginning); one that is repeated changes
-    nothing. Revisions come into a page's history by their times, whatever it has: what was written here stays
-    in it, and the text of the latest is shown.
+    FILE is a MediaWiki export, plain or compressed (.bz2, .gz); - is the standard input. Forms of "wikka export"
+    are recognised: JSON lines, a stream of "git fast-export --all", a folder of Markdown. The options --namespaces,
+    --limit, --licence and --pictures are for MediaWiki. An import that was stopped goes on where it was (from the
+    standard input, at the beginning); one that is repeated changes nothing. Revisions come into a page's history by
+    their times, whatever it has: what was written here stays in it, and the text of the latest is shown.
     """
     is_piped = file == "-"
     form = form or (MEDIAWIKI if is_piped else form_of(Path(file)))
     if is_piped and form != MEDIAWIKI:
         raise click.UsageError("An export of this program is read several times: name its file.")
     if form != MEDIAWIKI:
-        import_records(Path(file), folder, restart=restart, store=store)
+        import_records(Path(file), form, folder, restart=restart, store=store)
         return
     size = 0 if is_piped else os.path.getsize(file)
     with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:

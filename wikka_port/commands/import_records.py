@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after
+from wikka_port.exchange import git_stream, markdown_folder
+from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.json_lines import MARK, JsonLines
 from wikka_port.exchange.record_import import Comparison, RecordImport, RecordsImported
 from wikka_port.exchange.records import KINDS, ExportError, ReadSource
@@ -24,7 +26,10 @@ from wikka_port.pages import Wiki
 
 MEDIAWIKI: Final = "mediawiki"
 JSON_LINES: Final = "json-lines"
-FORMS: Final = (MEDIAWIKI, JSON_LINES)
+GIT: Final = "git"
+MARKDOWN: Final = "markdown"
+FORMS: Final = (MEDIAWIKI, JSON_LINES, GIT, MARKDOWN)
+_GIT_HEADS: Final = (git_stream.MARK, b"blob\n", b"reset refs/")
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
 _NAMED: Final = 20  # lines of each kind
 _GZIP: Final = b"\x1f\x8b"
@@ -32,7 +37,11 @@ _COLUMNS: Final = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages
 
 
 def form_of(path: Path) -> str:
-    """Return the form of a file by its first bytes; MediaWiki's is the default."""
+    """Return the form of a file by its first bytes, or of a folder; MediaWiki's is the default."""
+    if path.is_dir():
+        if not (path / markdown_folder.PAGES).is_file():
+            raise click.ClickException(f"{path} is no folder that “wikka export --to markdown” wrote")
+        return MARKDOWN
     with path.open("rb") as stream:
         head = stream.read(len(MARK))
         if head.startswith(_GZIP):
@@ -41,17 +50,27 @@ def form_of(path: Path) -> str:
                 head = gzip.GzipFile(fileobj=stream).read(len(MARK))
             except (OSError, EOFError):
                 return MEDIAWIKI
+    if head.startswith(_GIT_HEADS):
+        return GIT
     return JSON_LINES if head == MARK else MEDIAWIKI
 
 
-def source_of(path: Path, folder: Path | None) -> ReadSource:
-    find = ContentFolder(folder).find if folder is not None else None
-    return JsonLines(lambda: cast(BinaryIO, path.open("rb")), find)
+def source_of(path: Path, form: str, folder: Path | None) -> ReadSource:
+    def opened() -> BinaryIO:
+        return cast(BinaryIO, path.open("rb"))
+
+    if form == MARKDOWN:
+        return markdown_folder.MarkdownFolder(path)
+    if form == GIT:
+        return GitStream(opened)
+    return JsonLines(opened, ContentFolder(folder).find if folder is not None else None)
 
 
-def import_records(path: Path, folder: Path | None, *, restart: bool, store: StoreOptions) -> None:
+def import_records(path: Path, form: str, folder: Path | None, *, restart: bool, store: StoreOptions) -> None:
     """Bring in an export, print what came, and end with the status 1 if both sides differ."""
-    source, size = source_of(path, folder), os.path.getsize(path)
+    source = source_of(path, form, folder)
+    file = path / markdown_folder.PAGES if form == MARKDOWN else path
+    size = os.path.getsize(file)
     begun = time.monotonic()
     with store.open_wiki(pool=16) as wiki:
         wiki.prepare()
@@ -59,15 +78,18 @@ def import_records(path: Path, folder: Path | None, *, restart: bool, store: Sto
         try:
             with progress_bar(*_COLUMNS, total=size or None, pages=0) as show:
                 done = RecordImport(wiki, source).run(
-                    origin=f"{path.name}:{size}:{path.stat().st_mtime_ns}",
+                    origin=f"{path.name}:{size}:{file.stat().st_mtime_ns}",
                     restart=restart,
                     progress=lambda read_bytes, pages: show(completed=read_bytes, pages=pages),
                 )
         except ExportError as damage:
             raise click.ClickException(f"{path}: {damage}") from None
+        finally:
+            if isinstance(source, GitStream):
+                source.close()
         seconds = time.monotonic() - begun
         settled = settled_after(wiki, _SETTLE_S)
-    _print_summary(done, seconds, settled)
+    _print_summary(done, source.remarks, seconds, settled)
     if not done.compared.is_equal:
         raise SystemExit(1)
 
@@ -78,7 +100,7 @@ def _take_all_files(wiki: Wiki) -> None:
     wiki.files.set_config(replace(wiki.files.config, types=frozenset({ALL}), bytes_max=most, per_page=10**6))
 
 
-def _print_summary(done: RecordsImported, seconds: float, settled_s: float | None) -> None:
+def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, settled_s: float | None) -> None:
     console = Console(highlight=False, soft_wrap=True)
     counts, stored = done.summary.counts, done.summary.stored
     if done.summary.resumed_after:
@@ -93,6 +115,7 @@ def _print_summary(done: RecordsImported, seconds: float, settled_s: float | Non
     ):
         console.print(f"{number:,} {what}")
     for what, lines in (
+        ("remarks", remarks),
         ("lists of the site", done.site),
         ("pages whose rights were changed here: they stay", done.rights.changed),
         ("files that were not taken", done.files.refused),

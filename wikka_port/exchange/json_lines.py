@@ -137,6 +137,10 @@ class JsonLines:
             self._consumed = self._stream.tell()
         return self._consumed
 
+    @property
+    def remarks(self) -> list[str]:
+        return []
+
     def site(self) -> SiteRecord | None:
         with self._opened() as stream:
             lines = self._lines(stream)

@@ -117,6 +117,11 @@ class ReadSource(RecordSource, Protocol):
         """How much of it was read, for a progress bar."""
         ...
 
+    @property
+    def remarks(self) -> list[str]:
+        """Lines for a person on what was read and has no record."""
+        ...
+
 
 # --- digests -----------------------------------------------------------------------------------
 

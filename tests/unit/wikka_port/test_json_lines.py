@@ -10,24 +10,15 @@ from typing import BinaryIO
 import pytest
 
 from tests.support.golden import FOLDER, hold_to
-from tests.support.recorded_pages import FIXED, PIER
+from tests.support.recorded_pages import FIXED, digests_of
 from wikka_port.exchange.json_lines import JsonLines, write_lines
-from wikka_port.exchange.records import DigestingSource, Digests, ExportError, RecordSource
+from wikka_port.exchange.records import ExportError
 
 
 def written() -> bytes:
     out = io.BytesIO()
     write_lines(FIXED, out.write)
     return out.getvalue()
-
-
-def digests_of(source: RecordSource) -> Digests:
-    digesting = DigestingSource(source)
-    for page in digesting.pages():
-        assert list(page.revisions())
-        for file in page.files():
-            assert file.content is None or b"".join(file.content) == PIER
-    return digesting.digests
 
 
 def opened(data: bytes) -> JsonLines:

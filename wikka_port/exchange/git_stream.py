@@ -1,0 +1,202 @@
+"""A wiki as a stream for ``git fast-import``: a commit for each revision of a page and each version of a file.
+
+    feature done
+    blob, mark :N, data ...                      texts and contents, in the order of pages
+    commit refs/heads/main                       in the order of time over the whole wiki
+      author and committer NAME <> SECONDS +0000
+      data                                       the note, and the trailers below
+      M 100644 :N Harbour/Pier.md                or D, when the format changed or a file was removed (``paths``)
+      M 100644 :N .wikka/source/Harbour/Pier.txt the original text of an imported revision
+    commit ...                                   the last one: .wikka/pages.jsonl, the rights as in ``json_lines``
+    done
+
+Trailers of a message, each on one line:
+    Wikka-Page: "Harbour/Pier"                   the name as JSON
+    Wikka-Revision: {"number":3,...}             the record without its texts, as in ``json_lines``
+    Wikka-File: {"name":"pier.png",...}          instead of it, for a version of a file
+    Wikka-Source: 1                              if the revision has an original text
+
+All revisions of a page lie under its present name.  A revision that repeats the text of the one before changes no file
+of its commit; ``git fast-export`` writes no ``M`` for it, and a reader takes the text that the page had.
+
+Git knows seconds, and authors without ``< >`` and line ends; the trailers have the exact values.  ``done`` at the end
+lets ``git fast-import`` refuse a stream that was cut off.
+
+Commits are sorted in a temporary database on disk, without texts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Final
+
+from wikka_port.exchange.json_lines import VERSION, line_of, record_fields
+from wikka_port.exchange.paths import ENDINGS, TakenPaths
+from wikka_port.exchange.records import (
+    DigestingSource,
+    Digests,
+    ExportError,
+    FileRecord,
+    PageRecord,
+    RecordedFile,
+    RecordedPage,
+    RecordSource,
+    RevisionRecord,
+)
+from wikka_port.exchange.spool import spool_database
+
+MARK: Final = b"feature done\n"
+BRANCH: Final = "refs/heads/main"
+PAGES: Final = ".wikka/pages.jsonl"
+SOURCES: Final = ".wikka/source/"
+PAGE_TRAILER: Final = "Wikka-Page"
+REVISION_TRAILER: Final = "Wikka-Revision"
+FILE_TRAILER: Final = "Wikka-File"
+SOURCE_TRAILER: Final = "Wikka-Source"
+_MADE_BY: Final = "wikka"  # the author of the last commit
+_NO_IDENT: Final = re.compile(r"[<>\x00-\x1f]+")
+
+Write = Callable[[bytes], object]
+
+
+def write_git(source: RecordSource, write: Write) -> Digests:
+    """Write the whole stream."""
+    digesting = DigestingSource(source)
+    with closing(spool_database()) as database, tempfile.SpooledTemporaryFile(max_size=1 << 20) as rights:
+        writer = _GitWriter(database, write)
+        writer.create_tables()
+        write(MARK)
+        site = source.site()
+        rights.write(line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
+        if site is not None:
+            rights.write(line_of("site", {"lists": site.lists}))
+        for page in digesting.pages():
+            writer.add_page(page)
+            rights.write(line_of("page", record_fields(page.record)))
+        size_bytes = rights.tell()
+        rights.seek(0)
+        mark = writer.put_blob(size_bytes, iter(lambda: rights.read(1 << 16), b""))
+        writer.write_commits(mark)
+        write(b"done\n")
+    return digesting.digests
+
+
+class _GitWriter:
+    """Writes blobs at once and keeps commits for ``write_commits``."""
+
+    def __init__(self, database: sqlite3.Connection, write: Write) -> None:
+        self._database = database
+        self._paths = TakenPaths(database)
+        self._write = write
+        self._blobs = 0
+
+    def create_tables(self) -> None:
+        self._paths.create_table()
+        self._database.execute(
+            "CREATE TABLE commits (time_ms INTEGER, page TEXT, kind INTEGER, place INTEGER, author TEXT, message TEXT,"
+            " changes TEXT, PRIMARY KEY (time_ms, page, kind, place)) WITHOUT ROWID"
+        )
+
+    def put_blob(self, size_bytes: int, pieces: Iterator[bytes]) -> int:
+        """Write a blob of exactly ``size_bytes``, and return its mark.  Raises ExportError if it has others."""
+        self._blobs += 1
+        self._write(b"blob\nmark :%d\ndata %d\n" % (self._blobs, size_bytes))
+        for piece in pieces:
+            size_bytes -= len(piece)
+            self._write(piece)
+        if size_bytes:
+            raise ExportError("a content is not as long as its record says: wikka check names the damage")
+        self._write(b"\n")
+        return self._blobs
+
+    def add_page(self, page: RecordedPage) -> None:
+        path = self._paths.path_for(page.record.name)
+        before = ""
+        for place, one in enumerate(page.revisions(), 1):
+            present = path + ENDINGS[one.markup]
+            changes = [_modified(self._put_text(one.body), present)]
+            if before not in ("", present):
+                changes.insert(0, f"D {before}")
+            if one.source is not None:
+                changes.append(_modified(self._put_text(one.source), source_path(path)))
+            self._add_commit(page.record, one.time_ms, 0, place, one, _revision_trailers(one), changes)
+            before = present
+        marks: dict[str, int] = {}
+        at_ms: dict[str, int] = {}  # of the last version of a file: a clock may have gone backwards in between
+        for place, file in enumerate(page.files(), 1):
+            changes = self._changes_of_file(page.record, file, marks)
+            trailers = {FILE_TRAILER: record_fields(file.record)}
+            one_file = file.record
+            at_ms[one_file.name] = max(one_file.time_ms, at_ms.get(one_file.name, 0))
+            self._add_commit(page.record, at_ms[one_file.name], 1, place, one_file, trailers, changes)
+
+    def _put_text(self, text: str) -> int:
+        data = text.encode("utf-8", "replace")
+        return self.put_blob(len(data), iter((data,)))
+
+    def _changes_of_file(self, page: PageRecord, file: RecordedFile, marks: dict[str, int]) -> list[str]:
+        """Return the change of a version; ``marks`` has those of the page's contents by digest."""
+        one = file.record
+        path = self._paths.path_for(page.name, one.name)
+        if not one.sha256:
+            return [f"D {path}"]
+        if file.content is not None:
+            marks[one.sha256] = self.put_blob(one.size_bytes, file.content)
+        return [_modified(marks[one.sha256], path)] if one.sha256 in marks else []
+
+    def _add_commit(
+        self,
+        page: PageRecord,
+        at_ms: int,
+        kind: int,
+        place: int,
+        one: RevisionRecord | FileRecord,
+        trailers: dict[str, Any],
+        changes: list[str],
+    ) -> None:
+        of = one.name if isinstance(one, FileRecord) else "revision"
+        lines = [one.note.replace("\0", " ").strip() or f"{page.name}: {of} {one.number}", ""]
+        for name, value in {PAGE_TRAILER: page.name, **trailers}.items():
+            lines.append(f"{name}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
+        self._database.execute(
+            "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (at_ms, page.name, kind, place, one.author, "\n".join(lines) + "\n", "\n".join(changes)),
+        )
+
+    def write_commits(self, rights: int) -> None:
+        """Write all commits by time, and the last one with the blob ``rights``."""
+        newest_ms = 0
+        found = self._database.execute(
+            "SELECT time_ms, author, message, changes FROM commits ORDER BY time_ms, page, kind, place"
+        )
+        for newest_ms, author, message, changes in found:
+            self._write_commit(newest_ms, author, message, changes)
+        self._write_commit(newest_ms, _MADE_BY, "Rights of the wiki\n", _modified(rights, PAGES))
+
+    def _write_commit(self, time_ms: int, author: str, message: str, changes: str) -> None:
+        ident = f"{_NO_IDENT.sub(' ', author).strip()} <> {time_ms // 1000} +0000".lstrip()
+        data = message.encode("utf-8", "replace")
+        head = f"commit {BRANCH}\nauthor {ident}\ncommitter {ident}\ndata {len(data)}\n"
+        lines = f"{changes}\n" if changes else ""
+        self._write(head.encode("utf-8", "replace") + data + b"\n" + lines.encode() + b"\n")
+
+
+def source_path(path: str) -> str:
+    """Return the path of the original text of a page, whose own path without its ending is ``path``."""
+    return f"{SOURCES}{path}.txt"
+
+
+def _modified(mark: int, path: str) -> str:
+    return f"M 100644 :{mark} {path}"
+
+
+def _revision_trailers(one: RevisionRecord) -> dict[str, Any]:
+    values = record_fields(replace(one, body="", source=None))
+    values.pop("body")
+    return {REVISION_TRAILER: values, **({SOURCE_TRAILER: 1} if one.source is not None else {})}

@@ -1,0 +1,226 @@
+"""A folder of texts as people edit them, with everything else beside them.
+
+    Harbour/Pier.md               the newest text of a page in Markdown, byte for byte
+    Harbour/Ship.wikka            of a page in Wikka markup; with ``convert`` Harbour/Ship.md, converted
+    files/Harbour/Pier/pier.png   the files that the pages have now
+    wikka-pages.jsonl             all records in JSON lines: revisions, rights, metadata of files (``json_lines``)
+    .wikka/contents/ab/abcdef...  contents of all versions of files, each once; the files above are links to them
+
+Paths are those of ``paths``, in the order of the pages in wikka-pages.jsonl, so a reader finds them again.
+
+Somebody may edit the texts in the folder.  A text that differs from what the export wrote is one more revision of its
+page when the folder is read: its time is that of the file, its author AUTHOR.  Texts whose pages are not in
+wikka-pages.jsonl are counted and left out, and so are changes to files.
+
+The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from wikka_port.exchange.json_lines import JsonLines, write_lines
+from wikka_port.exchange.paths import ENDINGS, TakenPaths
+from wikka_port.exchange.records import (
+    Digests,
+    ExportError,
+    FileRecord,
+    PageRecord,
+    RecordedFile,
+    RecordedPage,
+    RecordSource,
+    RevisionRecord,
+    SiteRecord,
+)
+from wikka_port.exchange.spool import spool_database
+from wikka_port.exchange.whole_file import PART, ContentFolder, sync_all, sync_folder, whole_file
+from wikka_port.markup.converting import to_markdown
+from wikka_port.markup.formats import MARKDOWN, WIKKA
+
+PAGES: Final = "wikka-pages.jsonl"
+AUTHOR: Final = "Folder"  # of revisions that were made by editing a text of the folder
+NOTE: Final = "edited in the folder of an export"
+_OWN: Final = ".wikka"
+_CONTENTS: Final = "contents"
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write_folder(source: RecordSource, out: Path, *, convert: bool) -> Digests:
+    """Write the folder.  Raises ExportError if there is something of its name, and OSError."""
+    if out.exists():
+        raise ExportError(f"{out} is there already: name another folder, or remove it")
+    part = out.with_name(out.name + PART)
+    if (part / _OWN).is_dir():
+        shutil.rmtree(part)  # of an export that was killed
+    try:
+        part.mkdir(parents=True)
+    except FileExistsError:
+        raise ExportError(f"{part} is there, and is none of an export: remove it") from None
+    (part / _OWN).mkdir()
+    contents = ContentFolder(part / _OWN / _CONTENTS)
+    with closing(spool_database()) as database:
+        paths = TakenPaths(database)
+        paths.create_table()
+        with whole_file(part / PAGES) as stream:
+            digests = write_lines(_Texts(source, part, paths, contents, convert), stream.write, contents.keep)
+    sync_all()
+    part.rename(out)
+    sync_folder(out.parent)
+    return digests
+
+
+class _Texts:
+    """Passes a source's pages on, and writes their newest texts and files beside."""
+
+    def __init__(
+        self, source: RecordSource, folder: Path, paths: TakenPaths, contents: ContentFolder, convert: bool
+    ) -> None:
+        self._source = source
+        self._folder = folder
+        self._paths = paths
+        self._contents = contents
+        self._convert = convert
+
+    def site(self) -> SiteRecord | None:
+        return self._source.site()
+
+    def pages(self) -> Iterator[_TextPage]:
+        for page in self._source.pages():
+            yield _TextPage(page, self)
+
+    def write_text(self, page: str, newest: RevisionRecord) -> None:
+        body, markup = text_of(newest, convert=self._convert)
+        path = self._folder / (self._paths.path_for(page) + ENDINGS[markup])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+
+    def write_file(self, page: str, one: FileRecord) -> None:
+        """Link a file to its content, or copy it where the disk has no links."""
+        content = self._contents.path_of(one.sha256)
+        path = self._folder / self._paths.path_for(page, one.name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if content.is_file():  # it is missing if the store has lost it
+            try:
+                os.link(content, path)
+            except OSError:
+                shutil.copyfile(content, path)
+
+
+class _TextPage:
+    def __init__(self, page: RecordedPage, texts: _Texts) -> None:
+        self.record = page.record
+        self._page = page
+        self._texts = texts
+
+    def revisions(self) -> Iterator[RevisionRecord]:
+        newest = None
+        for newest in self._page.revisions():
+            yield newest
+        if newest is not None:
+            self._texts.write_text(self.record.name, newest)
+
+    def files(self) -> Iterator[RecordedFile]:
+        current: dict[str, FileRecord] = {}
+        for file in self._page.files():
+            yield file
+            current[file.record.name] = file.record
+        for one in current.values():
+            if one.sha256:
+                self._texts.write_file(self.record.name, one)
+
+
+def text_of(newest: RevisionRecord, *, convert: bool) -> tuple[bytes, str]:
+    """Return the bytes of a page's text in the folder, and their format."""
+    if convert and newest.markup == WIKKA:
+        return to_markdown(newest.body, autolink=newest.autolink).text.encode("utf-8", "replace"), MARKDOWN
+    return newest.body.encode("utf-8", "replace"), newest.markup
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+class MarkdownFolder:
+    """A ``records.ReadSource`` of a folder that ``write_folder`` wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lines = JsonLines(self._opened, ContentFolder(folder / _OWN / _CONTENTS).find)
+        self._edited: set[str] = set()
+
+    def _opened(self) -> BinaryIO:
+        return cast(BinaryIO, (self._folder / PAGES).open("rb"))
+
+    @property
+    def consumed(self) -> int:
+        return self._lines.consumed
+
+    @property
+    def remarks(self) -> list[str]:
+        return [f"{name}: edited in the folder" for name in sorted(self._edited)]
+
+    def site(self) -> SiteRecord | None:
+        return self._lines.site()
+
+    def pages(self) -> Iterator[EditedPage]:
+        with closing(spool_database()) as database:
+            paths = TakenPaths(database)
+            paths.create_table()
+            for page in self._lines.pages():
+                base = self._folder / paths.path_for(page.record.name)
+                yield EditedPage(page, base, self._edited.add)
+
+
+class EditedPage:
+    """A ``records.RecordedPage``, with one more revision if its text was edited in the folder."""
+
+    def __init__(self, page: RecordedPage, base: Path, note_edited: Callable[[str], None]) -> None:
+        """Take the path of the page's text without its ending."""
+        self.record: PageRecord = page.record
+        self._page = page
+        self._base = base
+        self._note_edited = note_edited
+
+    def revisions(self) -> Iterator[RevisionRecord]:
+        newest = None
+        for newest in self._page.revisions():
+            yield newest
+        edited = None if newest is None else self._edited(newest)
+        if edited is not None:
+            self._note_edited(self.record.name)
+            yield edited
+
+    def files(self) -> Iterator[RecordedFile]:
+        return self._page.files()
+
+    def _edited(self, newest: RevisionRecord) -> RevisionRecord | None:
+        for convert in (False, True):
+            body, markup = text_of(newest, convert=convert)
+            path = self._base.with_name(self._base.name + ENDINGS[markup])
+            with suppress(FileNotFoundError):
+                found = path.read_bytes()
+                if found == body:
+                    return None
+                at_ms = max(int(path.stat().st_mtime * 1000), newest.time_ms + 1)
+                return replace(
+                    newest,
+                    number=newest.number + 1,
+                    time_ms=at_ms,
+                    author=AUTHOR,
+                    body=found.decode(errors="replace"),
+                    note=NOTE,
+                    signed="",
+                    minor=False,
+                    markup=markup,
+                    was="",
+                    source=None,
+                    origin="",
+                )
+        return None
