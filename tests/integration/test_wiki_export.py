@@ -228,7 +228,9 @@ def test_a_stopped_export_leaves_nothing_under_its_name(
     assert out.read_bytes() == b"an older export"
 
 
-@pytest.mark.parametrize(("form", "name"), [("git", "wiki.git-stream"), ("markdown", "wiki")])
+@pytest.mark.parametrize(
+    ("form", "name"), [("git", "wiki.git-stream"), ("markdown", "wiki"), ("mediawiki", "wiki.xml.gz")]
+)
 def test_other_forms_carry_the_same_records_and_are_recognised(
     old: Wiki, new: Wiki, tmp_path: Path, form: str, name: str
 ) -> None:

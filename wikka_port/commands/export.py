@@ -16,6 +16,7 @@ from wikka_port.commands.store_options import StoreOptions, errors, progress_bar
 from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.json_lines import write_lines
 from wikka_port.exchange.markdown_folder import write_folder
+from wikka_port.exchange.mediawiki_xml import write_mediawiki
 from wikka_port.exchange.page_source import MayRead, StorePages
 from wikka_port.exchange.records import Digests, ExportError
 from wikka_port.exchange.whole_file import ContentFolder, whole_file
@@ -28,7 +29,7 @@ from wikka_port.visitors import NOBODY, Visitor
 _ANONYMOUS: Final = "anonymous"
 _NAMED: Final = 20  # files without content, by name
 _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
-FORMS: Final = ("json-lines", "git", "markdown")
+FORMS: Final = ("json-lines", "git", "markdown", "mediawiki")
 _PIPE: Final = "-"
 
 
@@ -64,6 +65,8 @@ def export(
       git init wiki && wikka export --to git - | git -C wiki fast-import && git -C wiki checkout main
     A folder of texts, to be read and edited with any editor:
       wikka export --to markdown wiki/
+    XML for a MediaWiki, with the texts converted:
+      wikka export --to mediawiki wiki.xml.gz
     Into another wiki, or the same one:
       wikka import wiki.jsonl.gz
 
@@ -103,6 +106,8 @@ def _write(out: Path, form: str, source: StorePages, folder: Path | None, conver
 def _write_stream(form: str, source: StorePages, stream: BinaryIO, folder: Path | None) -> Digests:
     if form == "git":
         return write_git(source, stream.write)
+    if form == "mediawiki":
+        return write_mediawiki(source, stream.write)
     return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None)
 
 

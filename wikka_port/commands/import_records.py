@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after
-from wikka_port.exchange import git_stream, markdown_folder
+from wikka_port.exchange import git_stream, markdown_folder, mediawiki_xml
 from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.json_lines import MARK, JsonLines
+from wikka_port.exchange.mediawiki_reader import MediaWikiExport
 from wikka_port.exchange.record_import import Comparison, RecordImport, RecordsImported
 from wikka_port.exchange.records import KINDS, ExportError, ReadSource
 from wikka_port.exchange.whole_file import ContentFolder
@@ -28,7 +29,9 @@ MEDIAWIKI: Final = "mediawiki"
 JSON_LINES: Final = "json-lines"
 GIT: Final = "git"
 MARKDOWN: Final = "markdown"
-FORMS: Final = (MEDIAWIKI, JSON_LINES, GIT, MARKDOWN)
+OUR_MEDIAWIKI: Final = "mediawiki-exact"  # what "wikka export --to mediawiki" wrote, with its own records
+FORMS: Final = (MEDIAWIKI, OUR_MEDIAWIKI, JSON_LINES, GIT, MARKDOWN)
+_HEAD_BYTES: Final = 8_192  # of a file, which say its form
 _GIT_HEADS: Final = (git_stream.MARK, b"blob\n", b"reset refs/")
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
 _NAMED: Final = 20  # lines of each kind
@@ -43,16 +46,18 @@ def form_of(path: Path) -> str:
             raise click.ClickException(f"{path} is no folder that “wikka export --to markdown” wrote")
         return MARKDOWN
     with path.open("rb") as stream:
-        head = stream.read(len(MARK))
+        head = stream.read(_HEAD_BYTES)
         if head.startswith(_GZIP):
             stream.seek(0)
             try:
-                head = gzip.GzipFile(fileobj=stream).read(len(MARK))
+                head = gzip.GzipFile(fileobj=stream).read(_HEAD_BYTES)
             except (OSError, EOFError):
                 return MEDIAWIKI
     if head.startswith(_GIT_HEADS):
         return GIT
-    return JSON_LINES if head == MARK else MEDIAWIKI
+    if mediawiki_xml.MARK in head:
+        return OUR_MEDIAWIKI
+    return JSON_LINES if head.startswith(MARK) else MEDIAWIKI
 
 
 def source_of(path: Path, form: str, folder: Path | None) -> ReadSource:
@@ -63,6 +68,8 @@ def source_of(path: Path, form: str, folder: Path | None) -> ReadSource:
         return markdown_folder.MarkdownFolder(path)
     if form == GIT:
         return GitStream(opened)
+    if form == OUR_MEDIAWIKI:
+        return MediaWikiExport(opened)
     return JsonLines(opened, ContentFolder(folder).find if folder is not None else None)
 
 

@@ -147,7 +147,9 @@ class JsonLines:
             if not lines.values("wikka-export").get("rights", True):
                 return None
             lines.next_line()
-            return SiteRecord(_checked_site(lines)) if lines.kind == "site" else SiteRecord()
+            if lines.kind != "site":
+                return SiteRecord()
+            return checked_site(lines.values("site").get("lists"), lines.damaged)
 
     def pages(self) -> Iterator[LinePage]:
         with self._opened() as stream:
@@ -343,13 +345,12 @@ def checked_file(values: Mapping[str, Any], damaged: Damaged) -> FileRecord:
     return one
 
 
-def _checked_site(lines: _Lines) -> dict[str, dict[str, str]]:
-    lists = lines.values("site").get("lists")
+def checked_site(lists: object, damaged: Damaged) -> SiteRecord:
     if not isinstance(lists, dict):
-        raise lines.damaged("the site's lists are missing")
+        raise damaged("the site's lists are missing")
     for of_prefix in lists.values():
-        _check_lists(of_prefix, lines.damaged)
-    return lists
+        _check_lists(of_prefix, damaged)
+    return SiteRecord(lists)
 
 
 def _check_lists(lists: object, damaged: Damaged) -> None:
