@@ -47,6 +47,16 @@ class CommentLists:
             self._store.run(lambda c: carry_out(c, effects, at_ms))
 
 
+def rename_in_comment_lists(connection: Connection, name: str, new: str) -> None:
+    """Move the rows of an account's comments to its ``new`` name, if no trigger does; a second call changes nothing."""
+    old, begin = comment_lists.user_prefix(name), comment_lists.user_prefix(new)
+    found = connection.table(comment_lists.LISTS).scan(row_prefix=old, include_timestamp=True, batch_size=ROWS_PER_CALL)
+    for row, cells in list(found):
+        for column, (value, stamp) in cells.items():
+            moved = Put(comment_lists.LISTS, begin + row[len(old) :], {column: value})
+            carry_out(connection, [moved, Delete(comment_lists.LISTS, row, [column])], stamp)
+
+
 def erase_comments(connection: Connection, history: bytes, *, plain: bool) -> None:
     """Remove all comments of a history; with ``plain`` also their rows in the lists, which a trigger removes else."""
     if COMMENTS not in connection.tables():  # an older folder, before it is prepared

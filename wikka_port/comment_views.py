@@ -16,10 +16,11 @@ from typing import Final
 from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
-from wikka_port.comments.comment_rows import Comment
+from wikka_port.comments.comment_rows import PLAIN, Comment
 from wikka_port.comments.threads import ORDERS, THREADED, Part
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.markup.document import Document, parse, render
+from wikka_port.markup.fragments import escape
 from wikka_port.page_rows import Page
 from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.guarded_comments import GuardedComments
@@ -70,6 +71,9 @@ def order_address(path: str, key: str, order: str) -> str:
 
 
 def comment_document(site: Site, page: Page, comment: Comment) -> Document:
+    if comment.markup == PLAIN:
+        lines = escape(comment.text).replace("\n", "<br>\n")
+        return Document((f"<p>{lines}</p>",), (), (), (), None, 1)
     markup = comment.markup or page.markup
     return parse(comment.text, autolink=site.autolinks(None, markup), markup=markup)
 
@@ -184,6 +188,7 @@ def comments_below(site: Site, request: Request, page: Page, document: Document)
     except NotAllowed:
         return None
     order = request.args.get("comments", "") if request.args else ""
+    order = order or site.visitor.settings.comments
     if order not in ORDERS or not comments.head.number:
         return CommentsBelow(site, page, comments, None)
     part = comments.part(order=order)

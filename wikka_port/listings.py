@@ -14,6 +14,7 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
+from wikka_port.comments.recent_comments import ListStep, comment_counts, recent_comments
 from wikka_port.names import MAX_NAME_BYTES, page_key
 from wikka_port.page_languages import LANGUAGES_ROW, listed
 from wikka_port.page_rows import Cells, is_minor, time_of
@@ -189,6 +190,14 @@ class Listings:
 
         found = self.store.run(work)
         return [(at, _recent(cells)) for at, cells in found[:limit]], len(found) > limit
+
+    def recent_comments(self, *, user: str = "", before: str = "", limit: int) -> ListStep:
+        """Return the newest comments, or those of an account (``comments.recent_comments``)."""
+        return recent_comments(self.store, user=user, before=before, limit=limit)
+
+    def comment_counts(self, *, after: str = "") -> tuple[dict[str, int], str]:
+        """Return the number of comments of some pages that have any, and the token to continue with."""
+        return comment_counts(self.store, after)
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         """Return names that pages link to but no page has, each with the number of these pages.

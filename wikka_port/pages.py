@@ -43,7 +43,12 @@ from columnar.client import ClientTls, Connection, Expect, Put, puts
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
-from wikka_port.application_indexes import CommentLists, make_smaller_pictures, run_indexes
+from wikka_port.application_indexes import (
+    CommentLists,
+    make_smaller_pictures,
+    rename_in_comment_lists,
+    run_indexes,
+)
 from wikka_port.comments.stored_comments import StoredComments
 from wikka_port.config import FileConfig
 from wikka_port.counters import Counters
@@ -368,7 +373,10 @@ class Wiki(Listings, Histories):
     def rename_edits(self, name: str, new: str) -> int:
         """Replace the signature ``name`` of an account by ``new``; return the number of edits.  O(all revisions)."""
         self.mover.finish_all()
-        return edit_signatures.rename_edits(self.store, name, new)
+        renamed = edit_signatures.rename_edits(self.store, name, new)
+        if self.indexes == "application":
+            self.store.run(lambda c: rename_in_comment_lists(c, name, new))
+        return renamed
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
         """Wait until the triggers have delivered the change; return False if ``timeout_s`` passes before."""

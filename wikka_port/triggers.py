@@ -414,6 +414,11 @@ _READ: Final = (b"body", b"meta", b"user", b"note", COMMENT_FAMILY)
 _DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED, comment_lists.LISTS)
 
 
+def comments_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
+    """Yield the rows of comments in their lists (``comments.comment_lists``)."""
+    return comment_lists.lists_of_batch(changes)
+
+
 def pictures_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
     """Yield the smaller versions of pictures (``files.thumbnail_trigger``)."""
     for change in changes:
@@ -442,7 +447,7 @@ PICTURES: Final = Registration(
 )
 COMMENTS_OF_PAGES: Final = Registration(
     "wiki-comments",
-    comment_lists.lists_of_batch,
+    comments_of_batch,
     comment_lists.FAMILIES,
     before=True,
     batch=BATCH,

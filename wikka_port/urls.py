@@ -30,13 +30,13 @@ from wikka_port.names import from_url, url_path
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
-    "suggestion", "file", "files", "files.xml", "comments",
+    "suggestion", "file", "files", "files.xml", "comments", "comments.xml",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",
-    "upload", "keys",
+    "upload", "keys", "recentcomments", "comments.xml",
 })  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

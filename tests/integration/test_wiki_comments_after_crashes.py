@@ -231,6 +231,32 @@ def test_a_rename_and_a_deletion_take_comments_along(house: House) -> None:
     house.repaired()
 
 
+def test_lists_of_the_wiki_follow_moves(house: House) -> None:
+    wiki = house.wiki
+    wiki.save("Other", "A text.", author="Ada", base=0)
+    added(wiki, "one")
+    added(wiki, "two", "Other")
+    added(wiki, "three")
+
+    def listed(user: str = "") -> list[tuple[str, str]]:
+        return [(one.page, one.comment.text) for one in wiki.recent_comments(user=user, limit=10).found]
+
+    assert listed() == listed("ada") == [("Home", "three"), ("Other", "two"), ("Home", "one")]
+    wiki.mover.rename("Home", "New", ADA)
+    assert listed() == [("New", "three"), ("Other", "two"), ("New", "one")]
+    wiki.mover.delete("New", ADA)
+    assert listed() == [("Other", "two")]
+    wiki.mover.undelete("New", deleted(wiki.rows, "New")[0].row, ADA)
+    assert listed() == [("New", "three"), ("Other", "two"), ("New", "one")]
+    set_state(wiki, 2, REMOVED, "New")
+    assert listed() == [("Other", "two"), ("New", "one")]
+    assert wiki.comment_counts() == ({"New": 1, "Other": 1}, "")
+    wiki.rename_edits("Ada", "Former user 12ab")
+    assert listed("Ada") == []
+    assert listed("former user 12ab") == [("Other", "two"), ("New", "one")]
+    house.repaired()
+
+
 def test_two_who_comment_at_once_both_have_their_comment(house: House) -> None:
     added(house.wiki, "first")
     others = [house.opened() for _ in range(4)]

@@ -18,7 +18,16 @@ from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.comments import comment_lists
-from wikka_port.comments.comment_rows import COMMENTS_HEAD, CommentsHead, comments_in
+from wikka_port.comments.comment_rows import (
+    COMMENTS,
+    COMMENTS_HEAD,
+    OP,
+    CommentsHead,
+    comment_of,
+    comments_in,
+    parse_comment_row,
+)
+from wikka_port.comments.recent_comments import ListedComment, ListStep
 from wikka_port.comments.stored_comments import StoredComments
 from wikka_port.config import FileConfig
 from wikka_port.editing.kept_drafts import Drafts
@@ -315,6 +324,26 @@ class MemoryWiki:
         ]
         rest = sorted((one for one in placed if one[0] < place), key=lambda one: one[0], reverse=True)
         return rest[:limit], len(rest) > limit
+
+    def recent_comments(self, *, user: str = "", before: str = "", limit: int) -> ListStep:
+        self._asked("recent_comments")
+        rows = self.rows.data.get(COMMENTS, {})
+        found = []
+        for name in self._pages:
+            for row, cells in rows.items():
+                if row.startswith(page_key(name)) and OP in cells:
+                    one = comment_of(parse_comment_row(row)[1], cells)
+                    token = f"{schema.TIME_MAX_MS - one.time_ms:013d}{row.decode()}"
+                    if not user or (one.is_of_account and folded(one.author) == folded(user)):
+                        found.append(ListedComment(name, one, token))
+        rest = [one for one in sorted(found, key=lambda one: one.token) if one.token > before]
+        onward = rest[limit - 1].token if len(rest) > limit else ""
+        return ListStep([one for one in rest[:limit] if one.comment.is_visible], onward)
+
+    def comment_counts(self, *, after: str = "") -> tuple[dict[str, int], str]:
+        self._asked("comment_counts")
+        counts = {name: comments_in(self._row(page_key(name))).count for name in self._pages}
+        return {name: count for name, count in counts.items() if count}, ""
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")

@@ -93,7 +93,7 @@ class Scene:
         self.browsers = {"anonymous": web, "registered": self.enter("Rita"), "administrator": self.enter("Root")}
         upload(web, ("Plan.txt", b"a text"))
         for number, browser in enumerate((self.browsers["registered"], web)):
-            self._comment(browser, f"Comment {number + 1} on the page.")
+            self._comment(browser, f"typed {number + 1}")
         self.draft = self._keep_a_draft()
         self.suggestion = self._suggest_a_change()
 

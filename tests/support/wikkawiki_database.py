@@ -137,6 +137,16 @@ class WikkaWiki:
         }
         self.users.append(tuple(values[one].encode() if one in values else None for one in self.columns["users"]))
 
+    def add_comment(
+        self, tag: str, text: str, time: str, *, user: str = "host.example", parent: int = 0, status: str = ""
+    ) -> int:
+        """Add a comment as WikkaWiki stores it: with entities, and a break before each line end.  Return its id."""
+        stored = html.escape(text, quote=False).replace('"', "&quot;").replace("\n", "<br />\n")
+        values = {"id": str(len(self.comments) + 1), "page_tag": tag, "time": time, "comment": stored, "user": user}
+        values |= {key: value for key, value in (("parent", str(parent or "")), ("status", status)) if value}
+        self.comments.append(tuple(values[one].encode() if one in values else None for one in self.columns["comments"]))
+        return len(self.comments)
+
 
 def with_entities(text: str) -> str:
     """Escape as PHP's htmlspecialchars does with ENT_COMPAT, which is enough for texts without entities."""

@@ -6,6 +6,7 @@
     settings:revisions  rows of a list of revisions
     settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
+    settings:comments   the order in which a page shows its comments (``comments.threads``), "" if it hides them
 
 If a cell is absent, or has a value that this version of the wiki does not know, the default counts.
 """
@@ -19,6 +20,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
 from wikka_port.accounts.tables import SETTINGS
+from wikka_port.comments.threads import ORDERS
 from wikka_port.texts.catalogue import is_language
 
 THEMES: Final = ("auto", "light", "dark")
@@ -34,6 +36,7 @@ class Settings:
     revisions: int = 50
     dblclick: bool = False
     language: str = ""
+    comments: str = ""
 
     @property
     def zone_info(self) -> ZoneInfo | None:
@@ -47,13 +50,14 @@ DEFAULT: Final = Settings()
 def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
     """Return the settings in a form or in cells; those missing or invalid stay as in ``base``."""
     zone, theme = given.get("zone", base.zone), given.get("theme", base.theme)
-    language = given.get("language", base.language)
+    language, comments = given.get("language", base.language), given.get("comments", base.comments)
     return Settings(
         zone=zone if zone == "" or zone in zones() else base.zone,
         theme=theme if theme in THEMES else base.theme,
         language=language if language == "" or is_language(language) else base.language,
         changes=rows_of(given.get("changes", ""), base.changes),
         revisions=rows_of(given.get("revisions", ""), base.revisions),
+        comments=comments if comments in ("", *ORDERS) else base.comments,
         dblclick=given.get("dblclick", "1" if base.dblclick else "") == "1",
     )
 

@@ -1,7 +1,7 @@
 """Actions: the functions behind ``{{name key="value"}}`` in a page, named as in WikkaWiki.
 
     furniture   words and links within a line             people   pages, changes and accounts of people
-    lists       pages and changes of the wiki             blocks   blocks of their own: included pages, forms
+    lists       pages, changes and comments of the wiki   blocks   blocks of their own: included pages, forms
     files       pictures and files of a page
 
 The markup itself handles ``toc``, ``notoc`` and ``redirect``.  An action returns safe HTML.  It may raise

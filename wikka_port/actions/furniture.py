@@ -155,7 +155,6 @@ ACTIONS: Final[Mapping[str, Action]] = {  # counts of the wiki are some seconds 
     "logout": _to_site("logout", N_("Sign out")),
     "randompage": Action(randompage, ("title",)),
     "recentchangesrss": _to_site("recentchanges.xml", N_("Feed of changes")),
-    "nocomments": Action(lambda call: ""),  # the view of a page looks for it (``comment_views``)
     "rev": _of_page(lambda page: str(page.number)),
     "revertlink": Action(revertlink, _LABEL),
     "revisionlink": _to_handler("revisions", N_("Revisions of this page")),

@@ -9,18 +9,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from wikka_port.accounts.user_names import NAME_CHARS_MAX
 from wikka_port.actions.call import Action, ActionCall
 from wikka_port.change_lists import by_day, by_letter, changes, page_of
+from wikka_port.comments.recent_comments import ListedComment, newest_pages
+from wikka_port.limits import COMMENTS_RANKED
 from wikka_port.markup.file_slots import names_file
 from wikka_port.markup.links import links
 from wikka_port.names import normalise
-from wikka_port.texts import _
+from wikka_port.texts import _, figure
 from wikka_port.urls import page_path, site_path
 
 LETTER_CHARS: Final = 20  # of the parameter ``letter`` in an address
 MEMBERS_MAX: Final = 500  # of a category
 REVISIONS_MAX: Final = 1_000  # the newest of a page, whose authors are counted
 CHANGES_MAX: Final = 2_000  # the newest of the wiki, whose authors are counted
+COMMENTS_OF_PAGES: Final = 200  # the newest comments, among which pages are searched
 
 
 def names_html(
@@ -123,9 +127,14 @@ def contributors(call: ActionCall) -> str:
 def highscores(call: ActionCall) -> str:
     """List the authors of the wiki by their number of edits: ``{{highscores}}``.
 
-    ``rank="pages"`` counts the pages that they began; ``style="simple"`` shows a list instead of a table.
+    ``rank="pages"`` counts the pages that they began, ``rank="comments"`` their comments; ``style="simple"`` shows a
+    list instead of a table.
     """
     began = call.word("rank") == "pages"
+    if call.word("rank") == "comments":
+        newest, _more = call.site.wiki.recent_comments(limit=COMMENTS_RANKED)
+        by_author = Counter(one.comment.author for one in newest)
+        return _ranked(call, by_author, False, 0, "" if call.word("style") == "simple" else _("Comments"))
     found, onward = call.site.wiki.changes(limit=CHANGES_MAX)
     scores = Counter(change.author for change in found if change.is_new or not began)
     counted = "" if call.word("style") == "simple" else _("Pages begun") if began else _("Edits")
@@ -140,6 +149,31 @@ def _ranked(call: ActionCall, scores: Counter[str], is_cut: bool, most: int, cou
     )
 
 
+def recentcomments(call: ActionCall) -> str:
+    """List the newest comments by day: ``{{recentcomments limit="20" user="Ada"}}``."""
+    found, _more = call.site.wiki.recent_comments(user=_user(call), limit=call.number("limit", 20, 200))
+    return _listed(call, found)
+
+
+def recentlycommented(call: ActionCall) -> str:
+    """List the pages that were commented last, each with its newest comment: ``{{recentlycommented limit="20"}}``."""
+    limit = call.number("limit", 20, 100)
+    found, _more = call.site.wiki.recent_comments(user=_user(call), limit=COMMENTS_OF_PAGES)
+    return _listed(call, newest_pages(found)[:limit])
+
+
+def countcomments(call: ActionCall) -> str:
+    return figure(call.site.wiki.count_comments())
+
+
+def _user(call: ActionCall) -> str:
+    return " ".join(call.arguments.get("user", "").split())[:NAME_CHARS_MAX]
+
+
+def _listed(call: ActionCall, found: list[ListedComment]) -> str:
+    return call.site.fragment("comment_days.html", days=by_day(found, call.site.visitor.settings.zone_info))
+
+
 ACTIONS: Final[Mapping[str, Action]] = {
     "backlinks": Action(backlinks, ("page", "limit")),
     "category": Action(category, ("page", "col", "compact")),
@@ -150,4 +184,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "pageindex": Action(pageindex, ("letter", "limit", "showjustletters")),
     "recentchanges": Action(recentchanges, ("limit", "minor")),
     "wantedpages": Action(wantedpages, ("limit",)),
+    "countcomments": Action(countcomments),
+    "nocomments": Action(lambda call: ""),  # the view of a page looks for it (``comment_views``)
+    "recentcomments": Action(recentcomments, ("limit", "user")),
+    "recentlycommented": Action(recentlycommented, ("limit", "user")),
 }

@@ -11,16 +11,13 @@ from typing import Final
 
 from wikka_port.texts import N_, _
 
-_COMMENTS: Final = N_("it comes with comments")
 _ADMIN: Final = N_("it comes with the pages of administrators")
 _SECRETS: Final = N_("it tells strangers what the wiki runs on")
 _REFERRERS: Final = N_("referrers are not kept: they draw spam and tell who reads what")
 
 TO_COME: Final[Mapping[str, str]] = {
     "adminpages": _ADMIN, "adminusers": _ADMIN, "badwords": _ADMIN,
-    "contact": _ADMIN, "countcomments": _COMMENTS,
-    "feedback": _ADMIN,
-    "recentcomments": _COMMENTS, "recentlycommented": _COMMENTS, "spamlog": _ADMIN,
+    "contact": _ADMIN, "feedback": _ADMIN, "spamlog": _ADMIN,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
     "emailpassword": N_("a forgotten password is reset by a link, not mailed"),

@@ -151,7 +151,7 @@ def import_wikkawiki(
     restart: bool,
     store: StoreOptions,
 ) -> None:
-    """Move a WikkaWiki (1.1.6 to 1.4) here: pages with all their revisions, accounts, rights, files.
+    """Move a WikkaWiki (1.1.6 to 1.4) here: pages with all their revisions, accounts, rights, comments, files.
 
     \b
     From a dump, plain or compressed:
@@ -271,7 +271,6 @@ class _Summary:
 
     def _print_figures(self) -> None:
         source, stored, accounts = self._source, self._moved.summary.stored, self._moved.accounts
-        waiting = source.counts.get("comments", 0)
         table = Table(show_header=False, box=None)
         table.add_column(justify="right")
         table.add_column()
@@ -287,7 +286,9 @@ class _Summary:
             (source.damaged, "texts that are not in the dump's character set: taken as Windows-1252"),
             (len(self._moved.uploads.stored), "files stored"),
             (len(self._moved.uploads.already), "files that were here"),
-            (waiting, "comments: they wait in the old wiki, for this one has none yet"),
+            (self._moved.comments.outcomes["added"], "comments stored"),
+            (self._moved.comments.outcomes["already"], "comments that were here"),
+            (self._moved.comments.outcomes["removed"], "comments that were deleted there since"),
         ]
         for number, what in rows:
             if number or what == "pages":
@@ -305,6 +306,9 @@ class _Summary:
             ("pages with newer texts that were written here", sorted(stored.kept)),
             ("pages with a text written here that has a newer one above it now", sorted(stored.covered)),
             ("pages saved or moved meanwhile: import again", sorted(stored.busy)),
+            ("comments of pages that are not here", self._moved.comments.without_page),
+            ("comments that could not be stored: import again", self._moved.comments.refused),
+            ("comments that were deleted or brought back here: they stay so", self._moved.comments.changed),
         ]
 
     def _of_people(self) -> list[tuple[str, list[str]]]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from columnar.client import Connection
 from columnar.triggers.api import Change, Delete, Effect, Put
 from wikka_port import schema
 from wikka_port.comments.comment_rows import (
@@ -117,7 +116,7 @@ def _listed(row: bytes, cells: Cells) -> set[bytes]:
     return rows_of_comment(history, comment_of(number, cells))
 
 
-def lists_of_batch(batch: Sequence[Change], client: Connection) -> Iterator[tuple[Change, Effect]]:
+def lists_of_batch(batch: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
     """Yield the effects of the trigger ``wiki-comments``."""
     for change in batch:
         try:
@@ -136,11 +135,12 @@ def lists_of_batch(batch: Sequence[Change], client: Connection) -> Iterator[tupl
 def page_effects(key: bytes, before: Cells, now: Cells, *, careful: bool) -> Iterator[Effect]:
     """Yield the effects of a page's change on the names of histories with comments.
 
-    ``before`` has at least the cells that the change touched.
+    ``before`` has at least the cells that the change touched.  A page that never had comments has no effects, so a wiki
+    whose folder has no table for them yet is not disturbed.
     """
     was, stays = is_there(before), is_there(now)
     place = head_of(now).place(key) if stays else b""
-    if was and head_of(before).place(key) != place:
+    if was and COMMENTS_HEAD in before and head_of(before).place(key) != place:
         yield Delete(LISTS, page_row(head_of(before).place(key)), [PAGE + key])
     is_new = careful or COMMENTS_HEAD not in before or not was
     if stays and COMMENTS_HEAD in now and is_new:

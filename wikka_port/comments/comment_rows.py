@@ -31,7 +31,7 @@ The remains of a crash:
 
 Invariants:
     C1. Each number from 1 to NUMBER has one comment: its row has the cells c:..., or ``comment:head`` names the row
-        and it has the staged cell.  So a page of a list is one scan, at any number of comments.
+        and it has the staged cell.  So a part of a list is one get of known rows, at any number of comments.
     C2. All committed changes but the one that ``comment:head`` names are applied.
     C3. An addition of a form is committed once: its token is made from the form's id, and rows since the form was
         made are searched for it before each attempt (SENT_TWICE rows at most).
@@ -72,6 +72,8 @@ EDITABLE_MS: Final = 15 * 60 * 1000  # from the time of a comment, for its autho
 GRACE_MS: Final = 24 * 3600 * 1000  # a change takes seconds; one that was staged longer ago has crashed
 
 VISIBLE, WAITING, REMOVED = "shown", "held", "deleted"
+PLAIN: Final = "plain"  # the format of a text without markup: comments of a WikkaWiki
+RESTORED: Final = "restored"  # in the place of who removed a comment
 BY_AUTHOR, BY_OWNER = "author", "owner"  # who removed a comment; administrators count as the page's owner
 
 _HEAD: Final = re.compile(rb"([0-9]{1,7}):([0-9]{1,7}):([0-9]{1,7}):([0-9]{1,15}):([0-9a-f]{%d})" % TOKEN_CHARS)

@@ -10,7 +10,7 @@ commit requires that rights and text are as they were then.  A page that was ren
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from wikka_port import schema
@@ -100,10 +100,10 @@ class StoredComments:
     def part(
         self, history: bytes, head: CommentsHead, *, order: str, part: int = 1, after: str = "", at: int = 0
     ) -> Part:
-        """Return a part of a page's comments with one call, or with two for threads of more than PART comments.
+        """Return a part of a page's comments with one call, and for threads of more than PART comments with a scan.
 
         ``after`` is the path after which a part of such threads begins.  If ``at`` is given, the part has that comment;
-        for such threads it costs a further call or two.
+        for such threads it costs a further get, or a scan.
         """
         parts = parts_of(head.number)
         if order == THREADED and parts > 1:
@@ -116,14 +116,13 @@ class StoredComments:
         return Part(in_order(found, order), order, part, parts)
 
     def _range(self, history: bytes, head: CommentsHead, first: int, last: int) -> list[Comment]:
+        """Return the comments of these numbers, with one call: a get of known rows is one, a scan is three."""
         found = []
-        for row, cells in self._rows.scan(COMMENTS, comment_row(history, first), limit=last - first + 1):
-            if not row.startswith(history):
-                break
-            number = parse_comment_row(row)[1]
-            committed = committed_cells(number, cells, head) if number <= last else None
-            if committed:
-                found.append(comment_of(number, committed))
+        rows = self._rows.rows(COMMENTS, [comment_row(history, number) for number in range(first, last + 1)])
+        for number in range(first, last + 1):
+            cells = committed_cells(number, rows.get(comment_row(history, number), {}), head)
+            if cells:
+                found.append(comment_of(number, cells))
         return found
 
     def _threads_with(self, history: bytes, head: CommentsHead, at: int) -> Part:
@@ -149,6 +148,11 @@ class StoredComments:
         onward = shown[-1].path if len(keys) > PART and shown else ""
         is_first = start == thread_row(history, "")
         return Part(shown, THREADED, 1 if is_first else 0, parts_of(head.number), onward)
+
+    def every(self, history: bytes, head: CommentsHead) -> Iterator[Comment]:
+        """Yield all comments of a page, the oldest first, in steps."""
+        for first in range(1, head.number + 1, PART):
+            yield from self._range(history, head, first, min(head.number, first + PART - 1))
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -192,12 +196,10 @@ class StoredComments:
     def _sent_before(self, place: CommentedPage, token: str, before: int) -> Comment | None:
         """Return the comment that the same form has added, or None."""
         number, head = place.head.number, place.head
-        first = max(1, before + 1, number - SENT_TWICE + 1)
-        if first > number:
-            return None
-        start, limit = comment_row(place.history, first), number - first + 1
-        for row, cells in self._rows.scan(COMMENTS, start, columns=[TOKEN], limit=limit):
-            if row.startswith(place.history) and cells.get(TOKEN) == token.encode():
+        numbers = range(max(1, before + 1, number - SENT_TWICE + 1), number + 1)
+        rows = self._rows.rows(COMMENTS, [comment_row(place.history, one) for one in numbers], [TOKEN])
+        for row, cells in rows.items():
+            if cells.get(TOKEN) == token.encode():
                 return self.comment_at(place.history, parse_comment_row(row)[1], head)
         return None
 

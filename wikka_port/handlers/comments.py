@@ -149,7 +149,7 @@ class _Answer:
     def _view(self) -> CommentsView:
         args = self.request.args
         part = self.comments.part(
-            order=order_of(self.site, self.request) or THREADED,
+            order=order_of(self.site, self.request) or self.site.visitor.settings.comments or THREADED,
             part=number(self.request, "part") or 1,
             after=args.get("after", ""),
             at=number(self.request, "at") or 0,

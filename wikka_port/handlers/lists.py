@@ -1,19 +1,24 @@
-"""Lists of pages and changes, each as a page of the wiki or as a feed, and the search."""
+"""Lists of pages, changes and comments, each as a page of the wiki or as a feed, and the search."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.factory import public_address
+from wikka_port.accounts.user_names import NAME_CHARS_MAX
 from wikka_port.actions import ACTIONS
 from wikka_port.change_lists import by_day, by_letter, changes, page_of
+from wikka_port.comments.comment_rows import Comment
+from wikka_port.comments.recent_comments import beginning_of
+from wikka_port.comments.threads import NEWEST
 from wikka_port.feeds import Entry
 from wikka_port.names import InvalidName, normalise
+from wikka_port.refusals import missing_page
 from wikka_port.schema import folded
 from wikka_port.search.query import QUERY_CHARS, parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
@@ -22,6 +27,7 @@ from wikka_port.texts import _w
 from wikka_port.urls import page_path, page_url, site_path
 
 FEED_ROWS: Final = 50
+SUMMARY_CHARS: Final = 300  # of a comment in a feed
 NAMES_FOUND: Final = 20  # names that contain the typed text, shown if no page has its words
 PAGES_MAX: Final = -(-COUNTED // PER_PAGE)
 MAX_SUGGESTIONS: Final = 8
@@ -159,3 +165,46 @@ def handle_administration(site: Site, request: Request, _name: str) -> Response:
     """Show administrators the page with links to all pages that only administrators have."""
     site.wiki.moves.require_site()
     return site.html("administration.html")
+
+
+# --- comments --------------------------------------------------------------------------------------
+
+
+def handle_recent_comments(site: Site, request: Request, _name: str) -> Response:
+    settings = site.visitor.settings
+    by = " ".join(request.args.get("by", "").split())[:NAME_CHARS_MAX]
+    before = request.args.get("before", "")
+    found, token = site.wiki.recent_comments(user=by, before=before, limit=settings.changes)
+    onward = site_path("recentcomments", by=by, before=token) if token else ""
+    return site.html("recentcomments.html", days=by_day(found, settings.zone_info), onward=onward, by=by)
+
+
+def handle_comments_feed(site: Site, request: Request, name: str) -> Response:
+    """Answer with the newest comments of a page, or with "" as name of the whole wiki."""
+    base = public_address(site.config)
+    if not name:
+        found, _onward = site.wiki.recent_comments(limit=FEED_ROWS)
+        title = _w("{site}: comments", site=site.config.site_name)
+        entries = _entries(base, ((one.page, one.comment) for one in found))
+        return feed_answer(request, base, title, site_path("comments.xml"), site_path("recentcomments"), entries)
+    page = site.wiki.page(name)
+    if page is None:
+        return missing_page(site, name)
+    comments = site.wiki.comments_of(page)
+    newest = [one for one in comments.part(order=NEWEST).comments if one.is_visible][:FEED_ROWS]
+    title = _w("{site}: comments on {name}", site=site.config.site_name, name=page.name)
+    entries = _entries(base, ((page.name, one) for one in newest))
+    return feed_answer(request, base, title, page_path(name, "comments.xml"), page_path(name, "comments"), entries)
+
+
+def _entries(base: str, found: Iterable[tuple[str, Comment]]) -> list[Entry]:
+    return [
+        Entry(
+            title=_w("{name}: comment {number}", name=page, number=one.number),
+            url=f"{base}{page_path(page, 'comments', at=one.number)}#c{one.number}",
+            updated_ms=max(one.time_ms, one.edited_ms),
+            author=one.author,
+            summary=beginning_of(one.text, SUMMARY_CHARS),
+        )
+        for page, one in found
+    ]

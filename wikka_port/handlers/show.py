@@ -36,8 +36,8 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
 
     A redirect is followed once, and the target names the redirecting page; ``?redirect=no`` shows the redirect itself.
     ``?raw=1`` answers with the text as it was typed.  ``?comments=threaded`` (or ``oldest``, ``newest``) shows the
-    comments below the text.  A name without a page that ends in ".md" or ".json" means the page of the name before it,
-    in that form.
+    comments below the text, ``?comments=hide`` their number only.  A name without a page that ends in ".md" or ".json"
+    means the page of the name before it, in that form.
     """
     path = page_url(name)
     if request.path not in (unquote(path), "/"):

@@ -36,6 +36,7 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.application_indexes import erase_comments, run_indexes
+from wikka_port.comments.comment_rows import COMMENTS_HEAD
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import FILES
 from wikka_port.files.sweeping import Sweep
@@ -425,6 +426,7 @@ def _index(connection: Connection, move: Move) -> None:
     if move.source_place[0] == schema.PAGES:
         key = move.source_place[1]
         before = {schema.NAME: move.source.encode(), schema.VERSIONCOUNT: move.head.pack()}
+        before |= {COMMENTS_HEAD: cells[COMMENTS_HEAD]} if COMMENTS_HEAD in cells else {}
         now = read(connection, move.source_place)
         put = left_cells(move, cells)
         run_indexes(connection, _change(key, now, before, move.at_ms, put))

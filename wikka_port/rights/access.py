@@ -142,14 +142,18 @@ class PageAccess:
         """Return the readable ones of pages whose rights were just read, by name."""
         return set(rights) if self.sees_all() else self._may_read(rights)
 
-    def listed(self, names: Iterable[str]) -> set[str]:
+    def listed(self, names: Iterable[str], privilege: Privilege = Privilege.READ) -> set[str]:
         """Return the readable ones of ``names`` from an index, without names that no page has any more.
+
+        ``privilege`` may be that of reading comments.
 
         The index may lag behind a deletion or a rename.  The rights left the name together with the page, so it is
         unknown who may read such a name.
         """
         wanted = set(names)
-        return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of_pages(wanted))
+        if not wanted or self.sees_all():
+            return wanted
+        return self._may_read(self._wiki.rights.of_pages(wanted), privilege)
 
     def everybody_may(self, name: str, privilege: Privilege) -> bool:
         """Return whether the page, as read in this request, exists and lets visitors without an account do this.
@@ -170,11 +174,9 @@ class PageAccess:
         """
         return not (self.visitor.admin and self.visitor.is_active) and self._wiki.rights.means_group(name)
 
-    def _may_read(self, rights: Mapping[str, PageRights]) -> set[str]:
+    def _may_read(self, rights: Mapping[str, PageRights], privilege: Privilege = Privilege.READ) -> set[str]:
         rules = self._wiki.rights.rules()
         groups = self._wiki.rights.members(group_names(self.visitor, rights.items(), rules))
         return {
-            name
-            for name, of in rights.items()
-            if may(self.visitor, Guarded(name, of, True, rules, groups), Privilege.READ)
+            name for name, of in rights.items() if may(self.visitor, Guarded(name, of, True, rules, groups), privilege)
         }

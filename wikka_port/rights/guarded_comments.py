@@ -24,6 +24,7 @@ from wikka_port.comments.comment_rows import (
     BY_OWNER,
     EDITABLE_MS,
     REMOVED,
+    RESTORED,
     VISIBLE,
     Comment,
     CommentsHead,
@@ -172,7 +173,7 @@ class GuardedComments:
             self._check_author(comment)
             if not self.moderates and comment.removed_by != BY_AUTHOR:
                 raise NotYours
-            return replace(comment, state=VISIBLE, removed_by="")
+            return replace(comment, state=VISIBLE, removed_by=RESTORED)
 
         self._change_state(number, restored)
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from wikka_port.limits import LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
+from wikka_port.comments.recent_comments import ListedComment
+from wikka_port.limits import COMMENTS_SCANNED, LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
 from wikka_port.listings import Listings, RecentChange
 from wikka_port.names import page_key
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded, name_row
 from wikka_port.search import nearest
 from wikka_port.search.query import Query
@@ -196,6 +198,37 @@ class ReadableLists:
             looked += len(found)
             if looked > LISTED_QUICK:
                 self._before_expensive_read()
+
+    def recent_comments(self, *, user: str = "", before: str = "", limit: int = 50) -> tuple[list[ListedComment], str]:
+        """Return the newest comments that may be read, or those of an account, and the token to continue with.
+
+        The token is that of the last comment returned.  At most COMMENTS_SCANNED rows are read: then the list ends.
+        """
+        found: list[ListedComment] = []
+        token, looked = before, 0
+        while looked < COMMENTS_SCANNED:
+            step = self._lists.recent_comments(user=user, before=token, limit=LISTED_STEP if looked else limit)
+            kept = self.access.listed((one.page for one in step.found), Privilege.COMMENT_READ)
+            found += [one for one in step.found if one.page in kept]
+            if len(found) > limit or (len(found) == limit and step.onward):
+                return found[:limit], found[limit - 1].token
+            if not step.onward:
+                return found, ""
+            token = step.onward
+            looked += LISTED_STEP
+            if looked > LISTED_QUICK:
+                self._before_expensive_read()
+        return found, found[-1].token if found else ""
+
+    def count_comments(self) -> int:
+        """Count the comments that may be read.  O(pages with comments)."""
+        total, token = 0, ""
+        while True:
+            counts, token = self._lists.comment_counts(after=token)
+            kept = self.access.listed(counts, Privilege.COMMENT_READ)
+            total += sum(counts[name] for name in kept)
+            if not token:
+                return total
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
         """Return changes of readable pages; the token is that of the last one shown, so that it reveals no other."""

@@ -30,6 +30,7 @@ from wikka_port.accounts.records import Account, flag
 from wikka_port.accounts.settings import settings_cells, settings_of
 from wikka_port.accounts.tables import user_row
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
+from wikka_port.comments.threads import NEWEST, OLDEST, THREADED
 from wikka_port.schema import folded
 from wikka_port.visitors import Status
 from wikka_port.wikkawiki.comparison import Compared, record_digest
@@ -39,7 +40,7 @@ from wikka_port.wikkawiki.stored_text import unescaped
 
 _COLUMNS: Final = (
     *("name", "password", "email", "revisioncount", "changescount", "doubleclickedit", "signuptime", "status"),
-    *("md5_password", "challenge", "force_password_reset"),
+    *("md5_password", "challenge", "force_password_reset", "show_comments", "default_comment_display"),
 )
 _STATUSES: Final[Mapping[str, Status]] = {
     "suspended": "suspended",
@@ -47,6 +48,7 @@ _STATUSES: Final[Mapping[str, Status]] = {
     "deleted": "banned",
     "pending": "pending",
 }
+_ORDERS: Final = {"1": OLDEST, "2": NEWEST, "3": THREADED}
 _ORIGIN: Final = "wikkawiki "
 
 
@@ -107,6 +109,9 @@ class AccountSource:
             "changes": values["changescount"],
             "revisions": values["revisioncount"],
             "dblclick": "1" if values["doubleclickedit"] == "Y" else "",
+            "comments": _ORDERS.get(values["default_comment_display"], OLDEST)
+            if values["show_comments"] == "Y"
+            else "",
         }
         is_deleted = values["status"] == "deleted"
         account = Account(

@@ -1,4 +1,4 @@
-"""The whole move of a WikkaWiki: accounts, the site's lists, rights, pages, files; then the comparison of both sides.
+"""The whole move of a WikkaWiki: accounts, the site's lists, rights, pages, comments, files; then the comparison.
 
 The order of the parts matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come
 before their pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so
@@ -20,6 +20,7 @@ from wikka_port.rights.acl import BadList
 from wikka_port.rights.rules import Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.wikkawiki.account_move import AccountMove, AccountReport, AccountSource, compare_accounts
+from wikka_port.wikkawiki.comment_move import CommentMove, CommentReport, CommentSource, compare_comments
 from wikka_port.wikkawiki.comparison import Compared, compare_pages
 from wikka_port.wikkawiki.php_config import Config
 from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
@@ -39,6 +40,7 @@ class Migration:
     accounts: AccountReport
     rights: RightsReport
     site: list[str]  # lines on the lists of the whole site
+    comments: CommentReport
     uploads: UploadReport
     compared: list[Compared] = field(default_factory=list)
 
@@ -90,8 +92,17 @@ class Migrator:
             compare_rights(self._wiki.rights, RightsSource(self._source, whole, RightsReport()), self._rights_report),
             compare_accounts(self._accounts.directory, self._account_source(AccountReport()), self._account_report),
         ]
+        comments = self._move_comments(whole, compared)
         files = self._move_files(whole, compared)
-        return Migration(pages, summary, self._account_report, self._rights_report, site, files, compared)
+        return Migration(pages, summary, self._account_report, self._rights_report, site, comments, files, compared)
+
+    def _move_comments(self, pages: SourcePages, compared: list[Compared]) -> CommentReport:
+        report = CommentReport()
+        source = CommentSource(self._source, self._zone, pages, report)
+        CommentMove(self._wiki.comments, self._account_report.names, report).run(source)
+        again = CommentSource(self._source, self._zone, pages, CommentReport())
+        compared.append(compare_comments(self._wiki.comments, again, report))
+        return report
 
     def _move_files(self, pages: SourcePages, compared: list[Compared]) -> UploadReport:
         if self._uploads is None:

@@ -54,7 +54,8 @@ class _Tag:
     folded: str
 
 
-def _folded_tag(tag: object) -> str:
+def folded_tag(tag: object) -> str:
+    """Return the form in which MySQL holds tags equal, nearly: without case and accents."""
     return folded(str(tag or "").replace("_", " ").strip())
 
 
@@ -109,7 +110,7 @@ class SourcePages:
     def _order(self) -> None:
         """Fill a temporary table with the place of each revision.  O(revisions), on disk."""
         database, pages = self._source.database, quoted(self._source.tables["pages"])
-        database.create_function("folded_tag", 1, _folded_tag, deterministic=True)
+        database.create_function("folded_tag", 1, folded_tag, deterministic=True)
         database.execute("DROP TABLE IF EXISTS temp.page_order")
         database.execute("DROP TABLE IF EXISTS temp.revision_order")
         database.execute("CREATE TEMP TABLE page_order (tag TEXT PRIMARY KEY, ordinal INTEGER, name TEXT)")

@@ -17,6 +17,7 @@ from werkzeug.test import TestResponse
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.actions import ACTIONS
+from wikka_port.comments.stored_comments import NewComment
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.urls import PAGE_HANDLERS, RESERVED, SITE_HANDLERS
@@ -41,6 +42,7 @@ PAGE_QUERIES = {
     "undelete": [""],
     "clone": [""],
     "comments": ["", "?at=1", "?edit=1", "?order=newest"],
+    "comments.xml": ["", "?format=rss"],
     "grabcode": ["", "?block=1"],
     "html": [""],
     "print": [""],
@@ -77,6 +79,8 @@ SITE_QUERIES = {
     "pageindex": ["", "?letter=s", "?letter=v", "?start=S", "?start=Sekretum"],
     "recentchanges": ["", "?before=x", "?before=1750000999999"],
     "recentchanges.xml": [""],
+    "recentcomments": ["", "?by=Schattenmann", "?by=Olga"],
+    "comments.xml": ["", "?format=rss"],
     "register": [""],
     "reset": [""],
     "search": ["?q=e", "?q=sek", "?q=vault", "?q=Sekretum+own", "?q=Vault/Kryptos", "?q=Wantedthere"],
@@ -112,6 +116,8 @@ class Scene:
             text += "\n====Sekretum heading===="
             save(name, "WORTGEHEIM once", author="Schattenmann", note="notegeheim", base=0, owner="Olga")
             save(name, text, author="Schattenmann", note="notegeheim", base=1)
+            new = NewComment("WORTGEHEIM comment", "Schattenmann", "account", f"of {name}", "wikka")
+            self.wiki.comments.add(name, b"", new, allow=lambda _name, _rights: None)
         members = {Privilege.READ: "EditorsGroup"}
         rights = self.wiki.rights
         rights.change(SECRET_PAGES[0], PageRights("Olga"), "Olga", members)
@@ -163,7 +169,7 @@ def test_no_route_and_no_action_is_missing_here() -> None:
     assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
     assert {
         *("acls", "claim", "draft", "edit", "revert", "suggestion"),
-        *("delete", "file", "files", "hide", "rename", "undelete"),
+        *("comments", "delete", "file", "files", "hide", "rename", "undelete"),
     } == POSTABLE & PAGE_HANDLERS, "each is posted to below"
     for name in ACTIONS:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
@@ -212,6 +218,8 @@ def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef"}),
             ("draft", {"body": "typed", "base": "2", "draft": "0123456789abcdef", "keep": "1"}),
             ("draft", {"draft": "0123456789abcdef", "discard": "1"}),
+            ("comments", {"body": "typed", "send": "1"}),
+            ("comments", {"remove": "1", "send": "1"}),
             ("suggestion", {"body": "typed", "base": "2", "send": "1"}),
             ("suggestion", {"id": "0123456789abcdef", "take": "1"}),
             ("suggestion", {"id": "0123456789abcdef", "refuse": "1"}),
@@ -221,7 +229,7 @@ def test_what_is_posted_to_a_page(scene: Scene, role: str) -> None:
             answer = browser.post(f"{path}/{handler}", {**fields, "as": fields.get("as", ""), **extra})
             assert answer.status_code == 403, (path, handler, answer.status_code)
             assert told(answer, role, name) in ([], ["Vault"]), (path, handler)
-            if handler == "edit" or "keep" in extra:
+            if handler == "edit" or "keep" in extra or (handler == "comments" and "body" in extra):
                 assert "typed" in answer.text, "the text is kept"
         assert scene.wiki.page(name) == before
         preview = browser.post("/-/preview", {**fields, "name": name, "body": "typed"})
@@ -242,7 +250,12 @@ def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
         seen += answer.text
         if role not in READERS:
             typed = path.partition("q=")[2].replace("+", " ") or path.partition("start=")[2]
-            typed = typed or path.partition("to=")[2] or path.partition("name=")[2].replace("+", " ")
+            typed = (
+                typed
+                or path.partition("by=")[2]
+                or path.partition("to=")[2]
+                or path.partition("name=")[2].replace("+", " ")
+            )
             assert told(answer, role, typed) == [], path
     if role in READERS:
         assert all(secret in unescape(seen) for secret in ("Sekretum own", "Vault/Kryptos", "notegeheim"))
