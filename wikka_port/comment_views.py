@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request
 
 from wikka_port.actions import ACTIONS, ActionCall
 from wikka_port.comments.comment_rows import PLAIN, Comment
-from wikka_port.comments.threads import ORDERS, THREADED, Part
+from wikka_port.comments.threads import NEWEST, OLDEST, ORDERS, THREADED, Part
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.fragments import escape
@@ -29,6 +29,7 @@ from wikka_port.site import Site
 from wikka_port.urls import page_path, page_url, with_query
 
 _RUN: Final = frozenset({"color", "colour"})  # actions that run in a comment
+_OLD_ORDERS: Final = {"1": OLDEST, "2": NEWEST, "3": THREADED}  # WikkaWiki's ``?show_comments=``
 _HEADING: Final = re.compile(r"<(/?)h[1-6]\b[^>]*>")
 _ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
 _ID: Final = re.compile(r' (id|aria-labelledby|aria-describedby)="([^"]*)"')
@@ -188,6 +189,8 @@ def comments_below(site: Site, request: Request, page: Page, document: Document)
     except NotAllowed:
         return None
     order = request.args.get("comments", "") if request.args else ""
+    if not order and request.args and "show_comments" in request.args:
+        order = _OLD_ORDERS.get(request.args["show_comments"], "hide")
     order = order or site.visitor.settings.comments
     if order not in ORDERS or not comments.head.number:
         return CommentsBelow(site, page, comments, None)

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from werkzeug.test import Client
 
+from columnar.client import Connection
 from tests.support.sent_calls import counted_calls
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.sessions import Sessions
 from wikka_port.app import make_application
+from wikka_port.comments.comment_rows import (
+    COMMENTS,
+    COMMENTS_HEAD,
+    Comment,
+    CommentsHead,
+    comment_row,
+    path_under,
+)
 from wikka_port.config import WikiConfig
+from wikka_port.names import page_key
 from wikka_port.pages import Wiki
+from wikka_port.schema import PAGES, cells_of
 
 PLAIN = 1  # the page's row, which brings its rights and the version of the site's rules
 LINKING = 2  # and which of the linked pages exist
@@ -68,6 +80,43 @@ def test_a_save_of_the_editor_reads_its_page_once(wiki: Wiki, calls: list[str]) 
         calls.clear()
         assert web.post(f"{path}/edit", form).status_code == 303, path
         assert calls[1:3] == ["columnarLoadRows", "columnarCheckAndMutate"], (path, calls)
+
+
+def test_comments_cost_the_same_at_any_number(wiki: Wiki, calls: list[str]) -> None:
+    """The first part of 10,000 comments is one call, and one more comment costs as many calls as the first."""
+    web, counted = WikiClient(wiki), list[int]()
+    for present in (0, 10_000):
+        if present:
+            fill_with_comments(wiki, "Plain", present)
+        form = {**web.form("/Plain/comments"), "body": f"After {present}.", "send": "1"}
+        calls.clear()
+        assert (
+            web.post("/Plain/comments", form).headers["Location"] == f"/Plain/comments?at={present + 1}#c{present + 1}"
+        )
+        counted.append(len(calls))
+    assert counted[0] == counted[1]
+    for order in ("newest", "oldest"):
+        assert len(calls_of(web.client, f"/Plain?comments={order}", calls)) == PLAIN + 1
+        assert web.get(f"/Plain?comments={order}").text.count('<li id="c') == 100, order
+
+
+def fill_with_comments(wiki: Wiki, page: str, number: int) -> None:
+    """Put so many comments into the store as they lie there."""
+    history = page_key(page)
+    template = Comment(0, 1_000, "Ada", "account", "A text.", "", "0" * 16, "wikka", op=b"1:" + b"0" * 16)
+    rows = {
+        comment_row(history, one): cells_of(replace(template, number=one, path=path_under(None, one)))
+        for one in range(1, number + 1)
+    }
+
+    def put(connection: Connection) -> None:
+        with connection.table(COMMENTS).batch(batch_size=500) as batch:
+            for row, cells in rows.items():
+                batch.put(row, cells)
+
+    wiki.store.run(put)
+    head = CommentsHead(number, number, number, 10**12, b"0" * 16)
+    wiki.rows.put(PAGES, history, {COMMENTS_HEAD: head.pack()})
 
 
 def test_comments_that_are_shown_cost_one_call(wiki: Wiki, calls: list[str]) -> None:

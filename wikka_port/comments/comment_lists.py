@@ -2,8 +2,9 @@
 
     table           row                                                            cell            serves
     comment_lists   "t", history key, path                                         l:n             a page's threads
-                    "r", salt, inverted ms (13), history key, number (7)           l:n             newest comments
-                    "u", folded name, 00, inverted ms (13), history key, number    l:n             an account's comments
+                    "r", salt, inverted ms (13), inverted number (7),              l:n             newest comments
+                         history key, number (7)
+                    "u", folded name, 00, the same from the inverted ms on         l:n             an account's comments
                     "p", history key                                               l:PAGE KEY      name of the page
 
 All rows but those of "p" follow from one comment, and the trigger ``wiki-comments`` writes them when a change of the
@@ -25,6 +26,7 @@ from wikka_port import schema
 from wikka_port.comments.comment_rows import (
     COMMENTS_HEAD,
     NUMBER_CHARS,
+    NUMBER_MAX,
     OP,
     Comment,
     comment_of,
@@ -73,7 +75,9 @@ def user_prefix(name: str) -> bytes:
 
 def _place(history: bytes, comment: Comment) -> bytes:
     time_ms = min(max(comment.time_ms, 0), TIME_MAX_MS)
-    return b"%0*d" % (_TIME_CHARS, TIME_MAX_MS - time_ms) + history + b"%0*d" % (NUMBER_CHARS, comment.number)
+    # comments of a WikkaWiki have times of whole seconds: of one second the highest number is the newest
+    inverted = b"%0*d%0*d" % (_TIME_CHARS, TIME_MAX_MS - time_ms, NUMBER_CHARS, NUMBER_MAX - comment.number)
+    return inverted + history + b"%0*d" % (NUMBER_CHARS, comment.number)
 
 
 def comment_row_of_list(row: bytes) -> bytes:

@@ -42,7 +42,7 @@ from wikka_port.schema import KEY_BYTES
 from wikka_port.store import Store, rows_in_steps
 
 BEGINNING_CHARS: Final = 120  # of a comment in a list
-TOKEN_CHARS: Final = 13 + KEY_BYTES + NUMBER_CHARS
+TOKEN_CHARS: Final = 13 + NUMBER_CHARS + KEY_BYTES + NUMBER_CHARS
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,17 +47,18 @@ def parts_of(number: int) -> int:
 def range_of(number: int, order: str, part: int) -> tuple[int, int]:
     """Return the first and the last number of a part, of comments up to ``number``.
 
-    In every order the parts of the oldest comments stay the same when others are added, but the last one.
+    The first part of the newest ones is full, so its parts move with each further comment.
     """
-    place = parts_of(number) - part if order == NEWEST else part - 1
-    first = 1 + place * PART
+    if order == NEWEST:
+        last = number - (part - 1) * PART
+        return max(1, last - PART + 1), last
+    first = 1 + (part - 1) * PART
     return first, min(number, first + PART - 1)
 
 
 def part_with(number: int, order: str, wanted: int) -> int:
     """Return the part that has the comment ``wanted``, of comments up to ``number``."""
-    place = (wanted - 1) // PART
-    return parts_of(number) - place if order == NEWEST else place + 1
+    return 1 + ((number - wanted) if order == NEWEST else (wanted - 1)) // PART
 
 
 def in_order(comments: Sequence[Comment], order: str) -> list[Comment]:

@@ -28,7 +28,7 @@ from wikka_port.site import Site, conditional, number, redirect, unindexed
 from wikka_port.urls import page_path, page_url, with_query
 
 # Parameters that actions in a page read, and that show its comments.
-OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase", "comments"})
+OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase", "comments", "show_comments"})
 
 
 def handle_show(site: Site, request: Request, name: str) -> Response:

@@ -175,6 +175,13 @@ def test_a_page_may_hide_its_comments_and_a_comment_runs_no_action(web: WikiClie
     assert "<h1" not in page.partition('class="comments"')[2]
 
 
+def test_wikkawikis_addresses_show_comments(web: WikiClient) -> None:
+    for text in ("first", "second"):
+        send(web, text)
+    for typed, expected in (("1", ["1", "2"]), ("2", ["2", "1"]), ("3", ["1", "2"]), ("0", []), ("x", [])):
+        assert re.findall(r'<li id="c(\d)"', web.get(f"/Home?show_comments={typed}").text) == expected
+
+
 def test_a_preview_adds_nothing(web: WikiClient) -> None:
     page = web.post(PATH, {**web.form(PATH), "body": "**so**", "preview": "1"}).text
     assert "<strong>so</strong>" in page
