@@ -16,6 +16,7 @@ from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import importer
 from wikka_port.cli import main
+from wikka_port.commands.serving_options import accounts_of
 from wikka_port.consistency import check
 from wikka_port.exchange.page_source import StorePages
 from wikka_port.exchange.records import DigestingSource, Digests
@@ -252,6 +253,34 @@ def test_a_text_that_was_edited_in_a_folder_comes_in_as_a_revision(new: Wiki, tm
     assert [(one.body, one.author) for one in new.revisions("Ship", bodies=True)] == [("two", "Folder"), ("one", "Ada")]
 
 
+def test_a_wikkawiki_gets_what_it_can_have_and_gives_it_back(new: Wiki, tmp_path: Path) -> None:
+    with wiki_in(tmp_path / "first") as first:
+        accounts_of(first).directory.make("Ada", status="active", email="ada@example.org", password="a hash")
+        first.save("Ship", "one", author="Ada", note="a <note>", signed="account", base=0, time_ms=1_700_000_000_000)
+        first.save("Ship", "two", author="Eve", base=1, time_ms=1_700_000_001_000)
+        first.save("Pier", "three", author="Ada", signed="account", base=0, time_ms=1_700_000_002_000)
+        add_file(first.files, "Ship", "notes.txt", b"some notes", By("Ada"))
+        first.rights.change("Ship", first.rights.of(["Ship"])["Ship"], "Ada", {Privilege.WRITE: "Ada"})
+        out, uploads = tmp_path / "wikka.sql.gz", tmp_path / "uploads"
+        exported = command(first, "export", "--to", "wikkawiki", out, "--files", uploads)
+        assert exported.exit_code == 0, exported.output
+        for line in ("2 pages", "3 revisions", "1 pages with lists of rights", "1 files", "'default_read_acl' => '*'"):
+            assert line in exported.stderr
+        done = command(new, "import-wikkawiki", "--dump", out, "--uploads", uploads)
+        assert done.exit_code == 0, done.output
+        for name in ("Ship", "Pier"):
+            revisions = [
+                [(one.body, one.author, one.note, one.time_ms, one.signed) for one in wiki.revisions(name, bodies=True)]
+                for wiki in (first, new)
+            ]
+            assert revisions[0] == revisions[1]
+        assert new.rights.of(["Ship"])["Ship"].lists[Privilege.WRITE] == "Ada"
+        assert [*new.files.content(new.files.files_of("Ship")["notes.txt"])] == [b"some notes"]
+        account = accounts_of(new).directory.account("Ada")
+        assert account is not None
+        assert (account.email, account.password) == ("ada@example.org", "")
+
+
 def test_a_stream_goes_to_the_standard_output(new: Wiki) -> None:
     new.save("Ship", "one", author="Ada", base=0)
     for form, begin, end in (("git", b"feature done\n", b"done\n"), ("json-lines", b'{"kind":"wikka-export"', b"}\n")):
@@ -260,3 +289,16 @@ def test_a_stream_goes_to_the_standard_output(new: Wiki) -> None:
         assert done.stdout_bytes.startswith(begin)
         assert done.stdout_bytes.endswith(end)
     assert command(new, "export", "--to", "markdown", "-").exit_code == 2
+
+
+def test_a_hidden_revision_of_the_second_of_the_newest_stays_below_it(new: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "wiki.jsonl"
+    with wiki_in(tmp_path / "first") as first:
+        for number, body in enumerate(("one", "a secret", "three")):
+            first.save("Ship", body, author="Ada", base=number, time_ms=1_700_000_000_000 + 300 * number)
+        first.mover.hide("Ship", 2, hidden=True)
+        assert command(first, "export", "--to", "json-lines", out).exit_code == 0
+        done = command(new, "import", out)
+        assert done.exit_code == 0, done.output
+        assert lines_of(digests_of(new)) == lines_of(digests_of(first))
+    assert [one.body for one in new.revisions("Ship", bodies=True)] == ["three", "one"]

@@ -20,6 +20,7 @@ from wikka_port.exchange.mediawiki_xml import write_mediawiki
 from wikka_port.exchange.page_source import MayRead, StorePages
 from wikka_port.exchange.records import Digests, ExportError
 from wikka_port.exchange.whole_file import ContentFolder, whole_file
+from wikka_port.exchange.wikkawiki_sql import SqlReport, UploadFolder, write_wikkawiki
 from wikka_port.files.refusals import MissingContent
 from wikka_port.pages import Wiki
 from wikka_port.rights.access import PageAccess
@@ -29,7 +30,8 @@ from wikka_port.visitors import NOBODY, Visitor
 _ANONYMOUS: Final = "anonymous"
 _NAMED: Final = 20  # files without content, by name
 _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
-FORMS: Final = ("json-lines", "git", "markdown", "mediawiki")
+WIKKAWIKI: Final = "wikkawiki"
+FORMS: Final = ("json-lines", "git", "markdown", "mediawiki", WIKKAWIKI)
 _PIPE: Final = "-"
 
 
@@ -40,7 +42,8 @@ _PIPE: Final = "-"
     "--files",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for the contents of files, each once. Without it they lie within OUT.",
+    help="JSON lines: folder for the contents of files, each once; without it they lie within OUT. WikkaWiki: its"
+    " folder of uploads.",
 )
 @click.option(
     "--readable-by",
@@ -67,6 +70,8 @@ def export(
       wikka export --to markdown wiki/
     XML for a MediaWiki, with the texts converted:
       wikka export --to mediawiki wiki.xml.gz
+    The tables of a WikkaWiki 1.4, for its MySQL, and its folder of files:
+      wikka export --to wikkawiki wikka.sql --files uploads/
     Into another wiki, or the same one:
       wikka import wiki.jsonl.gz
 
@@ -78,18 +83,25 @@ def export(
     that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each kind of
     record. An import prints the same digests, so that both sides can be compared.
     """
-    if (folder is not None and form != "json-lines") or (convert and form != "markdown"):
-        raise click.UsageError("--files is for json-lines, and --convert for markdown.")
-    if form == "markdown" and str(out) == _PIPE:
-        raise click.UsageError("Markdown is a folder: name it.")
+    if (folder is not None and form not in ("json-lines", WIKKAWIKI)) or (convert and form != "markdown"):
+        raise click.UsageError("--files is for json-lines and wikkawiki, and --convert for markdown.")
+    if form in ("markdown", WIKKAWIKI) and str(out) == _PIPE:
+        raise click.UsageError(f"The form {form} goes to a file or a folder: name it.")
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
         source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
         try:
-            digests = _write(out, form, source, folder, convert)
+            if form == WIKKAWIKI:
+                report = _write_sql(out, wiki, source, folder, with_accounts=readable_by is None)
+            else:
+                digests = _write(out, form, source, folder, convert)
         except (ExportError, MissingContent) as problem:
             raise click.ClickException(str(problem)) from None
-    _print_summary(digests, source.missing, time.monotonic() - begun)
+    if form == WIKKAWIKI:
+        _print_report(report)
+    else:
+        _print_summary(digests, time.monotonic() - begun)
+    _print_missing(source.missing)
     if source.missing:
         raise SystemExit(1)
 
@@ -111,6 +123,10 @@ def _write_stream(form: str, source: StorePages, stream: BinaryIO, folder: Path 
     return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None)
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def _may_read(wiki: Wiki, name: str | None) -> MayRead | None:
     """Return the decision of one visitor's right to read, or None for the operator, who reads everything."""
     if name is None:
@@ -122,17 +138,48 @@ def _may_read(wiki: Wiki, name: str | None) -> MayRead | None:
 def _visitor(wiki: Wiki, name: str) -> Visitor:
     if name == _ANONYMOUS:
         return NOBODY
-    account = Directory(wiki.rows, lambda: time.time_ns() // 1_000_000).account(name)
+    account = Directory(wiki.rows, _now_ms).account(name)
     if account is None:
         raise click.ClickException(f"there is no user {name}; “{_ANONYMOUS}” stands for a visitor without an account")
     return Visitor(account.name, account.name, account.status, account.admin, "")
 
 
-def _print_summary(digests: Digests, missing: list[str], seconds: float) -> None:
+def _write_sql(out: Path, wiki: Wiki, source: StorePages, folder: Path | None, *, with_accounts: bool) -> SqlReport:
+    accounts = Directory(wiki.rows, _now_ms).all() if with_accounts else ()
+    uploads = UploadFolder(folder) if folder is not None else None
+    with whole_file(out) as stream:
+        return write_wikkawiki(source, accounts, stream.write, uploads)
+
+
+def _print_report(report: SqlReport) -> None:
+    for number, what in (
+        (report.pages, "pages"),
+        (report.revisions, "revisions"),
+        (report.lists, "pages with lists of rights"),
+        (report.users, "users, without passwords: nobody can sign in until a new one is set"),
+        (report.files, "files"),
+        (report.hidden, "hidden revisions left out: everybody could read them there"),
+        (report.cut_notes, "notes cut"),
+    ):
+        click.echo(f"{number:,} {what}", err=True)
+    for what, lines in (
+        ("pages and files left out", report.without_room),
+        ("pages in Markdown, which WikkaWiki shows as their source", report.markdown),
+        ("for its wikka.config.php", report.settings),
+    ):
+        if lines:
+            click.echo(f"{len(lines):,} {what}:", err=True)
+            click.echo("".join(f"  {line}\n" for line in lines), err=True, nl=False)
+
+
+def _print_summary(digests: Digests, seconds: float) -> None:
     stream = sys.stderr
     click.echo(f"{digests.pages:,} pages in {seconds:.1f} s", file=stream)
     for line in digests.as_lines():
         click.echo(line, file=stream)
+
+
+def _print_missing(missing: list[str]) -> None:
     for line in missing[:_NAMED]:
         errors.print(f"without its content, which the store does not have: {line}", markup=False)
     if missing:

@@ -39,14 +39,14 @@ _MARK_DIGITS: Final = 6
 def page_path(name: str) -> str:
     """Return the path of a page without its ending."""
     *folders, last = name.split("/")
-    segments = [_folder(segment) for segment in folders] + [_segment(last)]
+    segments = [_folder(segment) for segment in folders] + [safe_segment(last)]
     if folders and segments[0].casefold() == FILES:
         segments[0] = _escaped(segments[0][0]) + segments[0][1:]
     return "/".join(segments)
 
 
 def file_path(page: str, file: str) -> str:
-    return "/".join([FILES, *map(_folder, page.split("/")), _segment(file)])
+    return "/".join([FILES, *map(_folder, page.split("/")), safe_segment(file)])
 
 
 def name_of(path: str) -> tuple[str, str] | None:
@@ -59,10 +59,11 @@ def name_of(path: str) -> tuple[str, str] | None:
 
 
 def _folder(segment: str) -> str:
-    return _segment(_LIKE_A_FILE.sub("\x00", segment)).replace("%00", "%2E")
+    return safe_segment(_LIKE_A_FILE.sub("\x00", segment)).replace("%00", "%2E")
 
 
-def _segment(segment: str) -> str:
+def safe_segment(segment: str) -> str:
+    """Return a part of a path that every disk takes."""
     if not segment:
         return "%"
     escaped = _REFUSED.sub(lambda found: _escaped(found[0]), segment)
