@@ -91,6 +91,11 @@ SPOOLED_REVISIONS: Final = 1_000_000
 MERGED_ROWS: Final = 64  # revisions in one call, when new ones are inserted between stored ones
 MERGED_CHARS: Final = 1_000_000
 MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them
+FOLDER_ENTRIES_MAX: Final = 1_000_000  # files and folders of a folder that is imported; more are left out
+FOLDER_DEPTH_MAX: Final = 64
+FRONT_CHARS_MAX: Final = 20_000  # of a text in which its front matter is searched for a date
+CHANGES_BYTES_MAX: Final = 64 << 20  # of a list of changes of a page of DokuWiki; later lines are not read
+REFERENCES_MAX: Final = 20_000  # links and pictures of a text that are compared with the files of its folder
 NAMED_MISMATCHES: Final = 100  # texts whose size differs from the dump's, reported by name; all are counted
 
 # --- exports --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
     md5:html:5f3a09c1:$argon2id$...                 the hash of hex(MD5(salt + password)), WikkaWiki 1.3 to 1.4.1
     md5:plain::$argon2id$...                        the same without a salt, until 1.2
     bcrypt:html:$2y$10$N9qo8uLOickgx2ZMRZoMye:$argon2id$...   the hash of the text that bcrypt gives, 1.4.2
+    bcrypt:plain:...                                the same of a wiki that hashed passwords as typed
 
 An old hash lies in the store only inside Argon2id, so that a thief of the store cannot try passwords against MD5.  The
 next sign-in replaces it by the hash of the password (``is_outdated``).
@@ -89,14 +90,14 @@ class OldHash:
         return cls("md5", form, salt, digest.lower())
 
     @classmethod
-    def of_bcrypt(cls, digest: str) -> OldHash:
+    def of_bcrypt(cls, digest: str, form: str = "html") -> OldHash:
         """Raises UnknownHash."""
         found = _BCRYPT.fullmatch(digest)
         if found is None:
             raise UnknownHash("no bcrypt")
         if int(found[2]) > BCRYPT_COST_MAX:
             raise UnknownHash(f"bcrypt of the cost {found[2]}; {BCRYPT_COST_MAX} is the most")
-        return cls("bcrypt", "html", found[1], digest)
+        return cls("bcrypt", form, found[1], digest)
 
     @property
     def begin(self) -> str:
@@ -144,7 +145,8 @@ class Passwords:
         kind, form, salt, inner = found.groups() if found is not None else ("", "", "", stored or nobodys)
         cost = int(salt[4:6]) if kind == "bcrypt" else old.bcrypt_cost
         with self._hash_slots:
-            by_bcrypt = _bcrypted(password, salt if kind == "bcrypt" else f"$2y${cost:02}$" + "." * 22) if cost else ""
+            typed = password if (kind, form) == ("bcrypt", "plain") else with_entities(password)
+            by_bcrypt = _bcrypted(typed, salt if kind == "bcrypt" else f"$2y${cost:02}$" + "." * 22) if cost else ""
             tried = _md5s(password, form, salt) if kind == "md5" else [by_bcrypt or usual_password(password)]
             if kind == "":
                 tried = [usual_password(password)]
@@ -181,8 +183,8 @@ def _md5s(password: str, form: str, salt: str) -> list[str]:
     return [md5(one, usedforsecurity=False).hexdigest() for one in data]
 
 
-def _bcrypted(password: str, salt: str) -> str:
-    data = with_entities(password).encode("utf-8", "replace")[:_BCRYPT_BYTES]
+def _bcrypted(typed: str, salt: str) -> str:
+    data = typed.encode("utf-8", "replace")[:_BCRYPT_BYTES]
     try:
         return bcrypt.hashpw(data, salt.encode()).decode("ascii")
     except ValueError:  # a null character

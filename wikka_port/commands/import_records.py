@@ -39,10 +39,15 @@ _GZIP: Final = b"\x1f\x8b"
 _COLUMNS: Final = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
 
 
+def is_export(path: Path) -> bool:
+    """Return whether “wikka export --to markdown” wrote a folder."""
+    return (path / markdown_folder.PAGES).is_file()
+
+
 def form_of(path: Path) -> str:
     """Return the form of a file by its first bytes, or of a folder; MediaWiki's is the default."""
     if path.is_dir():
-        if not (path / markdown_folder.PAGES).is_file():
+        if not is_export(path):
             raise click.ClickException(f"{path} is no folder that “wikka export --to markdown” wrote")
         return MARKDOWN
     with path.open("rb") as stream:

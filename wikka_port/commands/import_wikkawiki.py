@@ -225,7 +225,7 @@ def _print_preview(source: Source, zone: ZoneInfo, config: Config | None) -> Non
         ("accounts without their mail address", accounts.without_address),
         ("accounts without a password", without),
     ):
-        _print_lines(console, what, lines)
+        print_lines(console, what, lines)
 
 
 def _tag_lines(tags: TagReport) -> list[tuple[str, list[str]]]:
@@ -238,7 +238,8 @@ def _tag_lines(tags: TagReport) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _print_lines(console: Console, what: str, lines: list[str]) -> None:
+def print_lines(console: Console, what: str, lines: list[str]) -> None:
+    """Print the number of lines and the first of them."""
     if lines:
         console.print(f"{len(lines):,} {what}:", markup=False)
         for line in lines[:_NAMED]:
@@ -262,10 +263,10 @@ class _Summary:
             errors.print(f"went on behind page {self._moved.summary.resumed_after:,}")
         self._print_figures()
         for what, lines in (*self._of_pages(), *self._of_people()):
-            _print_lines(self._console, what, lines)
+            print_lines(self._console, what, lines)
         self._print_options()
         for compared in self._moved.compared:
-            self._print_compared(compared)
+            print_compared(self._console, compared)
         settled = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes still lag"
         self._console.print(f"{seconds:.1f} s, {settled}")
 
@@ -342,13 +343,15 @@ class _Summary:
         if options:
             self._console.print(f"Serve it as before: wikka serve {' '.join(options)}", markup=False)
 
-    def _print_compared(self, compared: Compared) -> None:
-        counts = f"{compared.in_source:,} there, {compared.in_store:,} here"
-        if compared.left_out:
-            counts += f", {compared.left_out:,} left out"
-        if compared.is_equal:
-            self._console.print(f"{compared.kind}: {counts}, equal: {compared.source_digest}")
-        else:
-            self._console.print(f"{compared.kind}: {counts}, DIFFERENT: {compared.source_digest} there,")
-            self._console.print(f"  {compared.store_digest} here")
-            _print_lines(self._console, "that differ", compared.named)
+
+def print_compared(console: Console, compared: Compared) -> None:
+    """Print the comparison of one kind of records, with those that differ."""
+    counts = f"{compared.in_source:,} there, {compared.in_store:,} here"
+    if compared.left_out:
+        counts += f", {compared.left_out:,} left out"
+    if compared.is_equal:
+        console.print(f"{compared.kind}: {counts}, equal: {compared.source_digest}")
+    else:
+        console.print(f"{compared.kind}: {counts}, DIFFERENT: {compared.source_digest} there,")
+        console.print(f"  {compared.store_digest} here")
+        print_lines(console, "that differ", compared.named)

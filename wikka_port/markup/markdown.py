@@ -320,7 +320,7 @@ class _Reader:
         inside = _inside(children)
         label = " ".join("".join(part for part in inside if isinstance(part, str)).split())
         plain = all(isinstance(part, str) for part in inside)
-        link = _target(address, label or address, () if plain or not label else inside)
+        link = target_of(address, label or address, () if plain or not label else inside)
         picture = _picture(children[0]) if len(children) == 1 and children[0].type == "image" else None
         if isinstance(picture, Image) and isinstance(link, Outside):
             self._out.append(replace(picture, link=link.url))
@@ -433,7 +433,7 @@ def _bare(found: re.Match[str]) -> tuple[Outside | None, int]:
     return (Outside(url, typed, "interwiki") if url else None), end
 
 
-def _target(address: str, label: str, inside: Inside) -> PageLink | Outside | None:
+def target_of(address: str, label: str, inside: Inside) -> PageLink | Outside | None:
     """Return the target of ``[label](address)``, or None if it may not be followed."""
     address = address.strip()
     if is_url(address):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Final
@@ -49,7 +49,6 @@ _STATUSES: Final[Mapping[str, Status]] = {
     "pending": "pending",
 }
 _ORDERS: Final = {"1": OLDEST, "2": NEWEST, "3": THREADED}
-_ORIGIN: Final = "wikkawiki "
 
 
 @dataclass(slots=True)
@@ -155,8 +154,12 @@ class AccountSource:
 class AccountMove:
     """Moves accounts into the directory; calling it again changes nothing that is here already."""
 
-    def __init__(self, directory: Directory, passwords: Passwords, report: AccountReport) -> None:
+    def __init__(
+        self, directory: Directory, passwords: Passwords, report: AccountReport, *, source: str = "wikkawiki"
+    ) -> None:
+        """Take the kind of wiki from which the accounts come, a word."""
         self.report = report
+        self._origin = f"{source} "
         self._directory = directory
         self._passwords = passwords
         self._expected = NO_OLD_HASHES
@@ -171,14 +174,14 @@ class AccountMove:
 
     def _make(self, moved: MovedAccount) -> None:
         account = replace(moved.account, password=self._wrapped(moved))
-        cells = {tables.ORIGIN: f"{_ORIGIN}{moved.digest}".encode(), **settings_cells(account.settings)}
+        cells = {tables.ORIGIN: f"{self._origin}{moved.digest}".encode(), **settings_cells(account.settings)}
         try:
             try:
                 self._directory.add(account, cells)
             except AddressTaken:
                 self.report.without_address.append(f"{account.name}: another account has {account.email}")
                 account = replace(account, email="")
-                cells[tables.ORIGIN] = f"{_ORIGIN}{digest_of(account).hex()}".encode()
+                cells[tables.ORIGIN] = f"{self._origin}{digest_of(account).hex()}".encode()
                 self._directory.add(account, cells)
         except NameTaken:
             self.report.taken.append(
@@ -200,19 +203,19 @@ class AccountMove:
     def _renew(self, there: Account, moved: MovedAccount) -> None:
         """Give an account that was moved before what is newer in the source."""
         origin = self._directory.origin(there)
-        if not origin.startswith(_ORIGIN):
+        if not origin.startswith(self._origin):
             self.report.taken.append(f"{there.name}: an account here has this name")
             return
         self._note(moved)
         cells: dict[bytes, bytes] = {}
         wanted = replace(moved.account, email=there.email)  # an address changes by a mail to it alone
-        if digest_of(there).hex() != origin.removeprefix(_ORIGIN):
+        if digest_of(there).hex() != origin.removeprefix(self._origin):
             self.report.changed.append(f"{there.name}: changed here, stays as it is")
         else:
             if moved.account.email != there.email:
                 self.report.without_address.append(f"{there.name}: has the address {moved.account.email!r} there")
             if digest_of(wanted) != digest_of(there):
-                cells = _newer_cells(wanted)
+                cells = _newer_cells(wanted, self._origin)
         if moved.old is not None and self._is_changed(there.password, moved.old):
             cells[tables.PASSWORD] = self._wrapped(moved).encode()
         if cells:
@@ -233,7 +236,7 @@ class AccountMove:
             self.report.without_password.append(f"{moved.account.name}: {moved.problem}")
 
 
-def compare_accounts(directory: Directory, source: AccountSource, report: AccountReport) -> Compared:
+def compare_accounts(directory: Directory, source: Iterable[MovedAccount], report: AccountReport) -> Compared:
     """Compare the moved values of all accounts; those that were changed here, or were not moved, are left out."""
     compared = Compared("accounts")
     changed = _names(report.changed)
@@ -251,12 +254,12 @@ def compare_accounts(directory: Directory, source: AccountSource, report: Accoun
     return compared
 
 
-def _newer_cells(account: Account) -> dict[bytes, bytes]:
+def _newer_cells(account: Account, origin: str) -> dict[bytes, bytes]:
     return {
         tables.STATUS: account.status.encode(),
         tables.ADMIN: flag(account.admin),
         tables.CREATED: b"%d" % account.created_ms,
-        tables.ORIGIN: f"{_ORIGIN}{digest_of(account).hex()}".encode(),
+        tables.ORIGIN: f"{origin}{digest_of(account).hex()}".encode(),
         **settings_cells(account.settings),
     }
 

@@ -3,22 +3,33 @@
 The order of the parts matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come
 before their pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so
 a move that was killed is continued by calling it again.
+
+The upload folder has one folder for each page, named like the page's tag; if there is none of exactly that name, the
+page whose tag differs in case or in ``_`` for a blank alone, since MySQL finds pages so.  Folders within a page's
+folder are passed over, and files whose names begin with a dot.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
+from typing import Final
 
 from wikka_port.accounts.factory import Accounts
+from wikka_port.files.stored_files import StoredFiles
 from wikka_port.importer import Importer, ImportSummary
+from wikka_port.imports.file_move import FileMove, FileReport, MovedFile
+from wikka_port.imports.source_folder import SourceFolder
+from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.rules import Privilege
 from wikka_port.rights.stored import RightsChanged
+from wikka_port.schema import folded
 from wikka_port.wikkawiki.account_move import AccountMove, AccountReport, AccountSource, compare_accounts
 from wikka_port.wikkawiki.comment_move import CommentMove, CommentReport, CommentSource, compare_comments
 from wikka_port.wikkawiki.comparison import Compared, compare_pages
@@ -26,8 +37,9 @@ from wikka_port.wikkawiki.php_config import Config
 from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
 from wikka_port.wikkawiki.source_database import Source
 from wikka_port.wikkawiki.source_pages import SourcePages
-from wikka_port.wikkawiki.upload_move import UploadMove, UploadReport
 
+_OWNER: Final = "import-wikkawiki"  # of uploads under way
+_BY: Final = By("WikkaWiki", "", "moved from WikkaWiki")
 _SPREAD_S = 1.0  # until every process knows that pages have own lists (``rights.stored``)
 
 
@@ -41,7 +53,7 @@ class Migration:
     rights: RightsReport
     site: list[str]  # lines on the lists of the whole site
     comments: CommentReport
-    uploads: UploadReport
+    uploads: FileReport
     compared: list[Compared] = field(default_factory=list)
 
     @property
@@ -104,10 +116,10 @@ class Migrator:
         compared.append(compare_comments(self._wiki.comments, again, report))
         return report
 
-    def _move_files(self, pages: SourcePages, compared: list[Compared]) -> UploadReport:
+    def _move_files(self, pages: SourcePages, compared: list[Compared]) -> FileReport:
         if self._uploads is None:
-            return UploadReport()
-        move = UploadMove(self._wiki.files, self._uploads, ((tag, name) for tag, name, _ in pages.owners()))
+            return FileReport()
+        move = upload_move(self._wiki.files, self._uploads, ((tag, name) for tag, name, _ in pages.owners()))
         move.run()
         compared.append(move.compare())
         return move.report
@@ -139,3 +151,49 @@ class Migrator:
         except (BadList, RightsChanged) as problem:
             return [f"the site's lists could not be set: {problem}"]
         return []
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+class UploadFolder:
+    """The files of an upload folder, each with the page that is here."""
+
+    def __init__(self, folder: Path, tags: Iterable[tuple[str, str]], report: FileReport) -> None:
+        """Take the ``folder`` of uploads, and each tag with the name of its page here."""
+        self._folder = folder
+        self._names = dict(_keyed(tags))
+        self._report = report
+        self._is_first = True
+
+    def __call__(self) -> Iterator[MovedFile]:
+        """Yield the files, ordered by path.  The first call reports folders without a page.  Raises OSError."""
+        is_first, self._is_first = self._is_first, False
+        for folder in sorted(one for one in self._folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
+            page = self._names.get(folder.name) or self._names.get(_key(folder.name))
+            if page is not None:
+                files = (one for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
+                for path in sorted(files):
+                    name = os.fsencode(path.name).decode("utf-8", "replace")
+                    yield MovedFile(page, f"{folder.name}/{path.name}", name, is_named=False)
+            elif is_first and any(folder.iterdir()):
+                self._report.without_page.append(folder.name)
+
+
+def upload_move(files: StoredFiles, folder: Path, tags: Iterable[tuple[str, str]]) -> FileMove:
+    """Return the move of the files in a folder of uploads."""
+    report = FileReport()
+    found = UploadFolder(folder, tags, report)
+    return FileMove(files, SourceFolder(folder), found, _BY, report, owner=_OWNER)
+
+
+def _keyed(tags: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the names of pages by their tags, and by the tags without case."""
+    exact: Mapping[str, str] = dict(tags)
+    for tag, name in exact.items():
+        yield _key(tag), name
+    yield from exact.items()
+
+
+def _key(tag: str) -> str:
+    return folded(tag.replace("_", " "))

@@ -119,6 +119,14 @@ class RightsMove:
                     if self._rights.add(name, owner, lists, token_of(owner, lists)):
                         self._report.added.append(name)
 
+    def change_present(self, source: Iterable[tuple[str, str, Lists]]) -> None:
+        """Change the rights of pages that are here and have others in the source."""
+        for step in _in_steps(source):
+            there = self._rights.of_pages([name for name, _, _ in step])
+            for name, owner, lists in step:
+                if name in there:
+                    self._change(name, there[name], owner, lists)
+
     def finish(self, source: Iterable[tuple[str, str, Lists]]) -> None:
         """Change the rights of pages that have others in the source; remove those of pages that did not come."""
         for step in _in_steps(source):
