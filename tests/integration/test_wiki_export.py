@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.exported_wiki import add_file, anybody, fill
+from tests.support.exported_wiki import NAMES, add_file, anybody, fill
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import importer
@@ -40,7 +40,15 @@ def wiki_in(folder: Path) -> Iterator[Wiki]:
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
     print("seed", SEED)
     with wiki_in(tmp_path_factory.mktemp("old")) as wiki:
-        fill(wiki, SEED)
+        fill(wiki, SEED, NAMES[1::2])
+        yield wiki
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
+    """A wiki of a few pages: what a form cannot carry is found without a store (``test_export_git`` and others)."""
+    with wiki_in(tmp_path_factory.mktemp("few")) as wiki:
+        fill(wiki, SEED, NAMES[:5])
         yield wiki
 
 
@@ -129,7 +137,7 @@ def test_no_reader_sees_a_hidden_revision_or_a_page_whose_list_hides_it_whenever
     out = tmp_path / "wiki.jsonl"
     assert command(old, "export", "--to", "json-lines", out).exit_code == 0
     hidden, lists = hidden_and_lists(out)
-    assert len(hidden) >= 5
+    assert len(hidden) >= 3
     visible: list[str] = []
     original = importer.Importer._note
 
@@ -146,7 +154,7 @@ def test_no_reader_sees_a_hidden_revision_or_a_page_whose_list_hides_it_whenever
 
     monkeypatch.setattr(importer, "GROUP_PAGES", 4)
     monkeypatch.setattr(importer.Importer, "_note", note)
-    for stop in (3, 11, 20):  # noqa: B007 - ``note`` reads it
+    for stop in (3, 7, 11):  # noqa: B007 - ``note`` reads it
         assert CliRunner().invoke(main, ["import", str(out), *store_of(new)]).exit_code != 0
     monkeypatch.setattr(importer.Importer, "_note", original)
     done = command(new, "import", out)
@@ -233,14 +241,14 @@ def test_a_stopped_export_leaves_nothing_under_its_name(
     ("form", "name"), [("git", "wiki.git-stream"), ("markdown", "wiki"), ("mediawiki", "wiki.xml.gz")]
 )
 def test_other_forms_carry_the_same_records_and_are_recognised(
-    old: Wiki, new: Wiki, tmp_path: Path, form: str, name: str
+    few: Wiki, new: Wiki, tmp_path: Path, form: str, name: str
 ) -> None:
-    exported = command(old, "export", "--to", form, tmp_path / name)
+    exported = command(few, "export", "--to", form, tmp_path / name)
     assert exported.exit_code == 0, exported.output
-    assert lines_of(digests_of(old))[1:] == exported.stderr.splitlines()[1:]
+    assert lines_of(digests_of(few))[1:] == exported.stderr.splitlines()[1:]
     done = command(new, "import", tmp_path / name)
     assert done.exit_code == 0, done.output
-    assert lines_of(digests_of(new)) == lines_of(digests_of(old))
+    assert lines_of(digests_of(new)) == lines_of(digests_of(few))
 
 
 def test_a_text_that_was_edited_in_a_folder_comes_in_as_a_revision(new: Wiki, tmp_path: Path) -> None:

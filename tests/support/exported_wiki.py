@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from random import Random
 
 from wikka_port.files.stored_files import StoredFiles
@@ -35,12 +36,12 @@ NOTES = ("", "fixed", "two\nlines", 'with "quotes" & <tags>', "Wikka-Name: not a
 START_MS = 1_700_000_000_000
 
 
-def fill(wiki: Wiki, seed: int) -> None:
+def fill(wiki: Wiki, seed: int, names: Sequence[str] = NAMES) -> None:
     """Write the wiki, one save after another; times of the pages are mixed."""
     draw = Random(seed)
     wiki.rights.change_rules("", {Privilege.WRITE: "+", Privilege.READ: "*"}, wiki.rights.rules())
     wiki.rights.change_rules("private/", {Privilege.READ: "+"}, wiki.rights.rules())
-    for name in NAMES:
+    for name in names:
         times = sorted(draw.sample(range(START_MS, START_MS + 10**9), draw.choice((1, 2, 5))))
         fill_page(wiki, name, draw, times)
     wiki.mover.rename("A", "Moved ship", By("Ada", "account", "a better name"))
