@@ -1,7 +1,7 @@
 """(pure) The names of pages that are files in a folder: ``Guide/First-Steps.md`` becomes "Guide/First Steps".
 
     origin      its sign                                        names
-    github      Home.md or _Sidebar.md at the top               ``-`` is a blank; pages are found by their last part
+    github      Home.md or _Sidebar.md at the top, no blanks    ``-`` is a blank; pages are found by their last part
     azure       a file .order                                   ``-`` is a blank, and then %2D is ``-``
     notion      most names end with 32 hexadecimal digits       without the digits, if the name is unique without them
     obsidian    the folder .obsidian                            as they are
@@ -62,6 +62,8 @@ def origin_of(paths: Collection[str], hidden: Collection[str]) -> NameOrigin:
     if sum(bool(_DIGITS.search(stem)) for stem in stems) * 2 > len(stems):
         return "notion"
     at_top = {path for path in paths if "/" not in path}
+    if any(" " in stem for stem in stems):
+        return "plain"  # GitHub writes no blanks in names of files
     return "github" if at_top & {"Home.md", "_Sidebar.md", "_Footer.md", "Home.markdown"} else "plain"
 
 

@@ -19,6 +19,7 @@ def names(paths: list[str], origin: str = "plain", main_page: str = "HomePage", 
     ("paths", "hidden", "origin"),
     [
         (["Home.md", "Page-Name.md"], [], "github"),
+        (["Home.md", "notes/Page Name.md"], [], "plain"),
         (["a.md", "b.md"], [".obsidian"], "obsidian"),
         (["a.md"], [".order"], "azure"),
         ([f"Title {A}.md", f"Title {A}/Sub {B}.md"], [], "notion"),
