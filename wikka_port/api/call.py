@@ -15,6 +15,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.api_keys import READ
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.api.records import PageRecord, Problem, Record
+from wikka_port.comments.refusals import CommentRefused, NoPageToComment, NoSuchComment
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
 from wikka_port.files.refusals import FileConflict, FileRefused, NoSavedPage, NoSuchFile, TooLarge
@@ -23,6 +24,7 @@ from wikka_port.names import InvalidName
 from wikka_port.next_revision import PageTooBig
 from wikka_port.pages import Conflict
 from wikka_port.refusals import sentence
+from wikka_port.rights.guarded_comments import NotYours
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
@@ -123,7 +125,13 @@ def refusal_of(site: Site, error: Exception) -> Rejected | None:
             return Rejected(404, str(error))
         case FileConflict():
             return Rejected(412, str(error))
-        case NotMoved() | FileRefused():
+        case NoPageToComment():
+            return missing()
+        case NoSuchComment():
+            return Rejected(404, str(error))
+        case NotYours():
+            return Rejected(403, str(error))
+        case NotMoved() | FileRefused() | CommentRefused():
             return Rejected(409, str(error))
         case NotAccepted():
             return Rejected(415, str(error))

@@ -16,7 +16,7 @@ from typing import Final
 from werkzeug.wrappers import Response
 
 from wikka_port.accounts.api_keys import ADMIN, READ, WRITE
-from wikka_port.api import file_calls, list_calls, page_calls, records
+from wikka_port.api import comment_calls, file_calls, list_calls, page_calls, records
 from wikka_port.api.call import Call
 from wikka_port.texts import N_
 from wikka_port.urls import API_PREFIX
@@ -112,6 +112,21 @@ OPERATIONS: Final = (
     Operation(
         *("GET", "/page/files", "listFiles", N_("The files of a page"), READ, file_calls.list_files, records.OfPage),
         {200: records.Files},
+    ),
+    Operation(
+        *("GET", "/page/comments", "listComments", N_("Comments of a page, the oldest first"), READ),
+        *(comment_calls.list_comments, records.SomeComments, {200: records.Comments}),
+    ),
+    Operation(
+        *("POST", "/page/comments", "addComment", N_("Add a comment"), WRITE, comment_calls.add_comment),
+        *(records.OfPage, {201: records.CommentRecord}),
+        body=records.NewComment,
+        refusals=(409,),
+    ),
+    Operation(
+        *("DELETE", "/page/comment", "removeComment", N_("Remove a comment; its answers stay"), WRITE),
+        *(comment_calls.remove_comment, records.OneComment, {204: None}),
+        refusals=(409,),
     ),
     Operation(
         *("GET", "/file", "readFile", N_("A file without its content"), READ, file_calls.read_file, records.OfFile),

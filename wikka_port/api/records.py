@@ -5,11 +5,13 @@ Times are milliseconds since 1970, UTC.  ``etag`` is the entity tag of the opera
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
 from wikka_port.accounts.api_keys import SCOPES
+from wikka_port.comments.comment_rows import REMOVED, VISIBLE, WAITING, Comment
 from wikka_port.listings import RecentChange
 from wikka_port.names import MAX_NAME_BYTES
 from wikka_port.page_rows import Page, Revision
@@ -114,6 +116,16 @@ class RemovedFile(Parameters, frozen=True):
     note: Annotated[str, Meta(max_length=500, description="Why it is removed.")] = ""
 
 
+class SomeComments(Parameters, frozen=True):
+    name: PageName
+    part: Annotated[int, Meta(ge=1, le=10**5, description="Of 100 comments each, the oldest first.")] = 1
+
+
+class OneComment(Parameters, frozen=True):
+    name: PageName
+    number: Annotated[int, Meta(ge=1, le=10**7 - 1, description="The number of the comment.")]
+
+
 # --- bodies of requests ------------------------------------------------------------------------
 
 
@@ -131,6 +143,12 @@ class NewName(Body, frozen=True):
     links: bool = False
     subpages: bool = False
     reason: Reason = ""
+
+
+class NewComment(Body, frozen=True):
+    text: Annotated[str, Meta(min_length=1)]
+    answers: Annotated[int, Meta(ge=1, le=10**7 - 1, description="The number of the comment.")] | None = None
+    id: Annotated[str, Meta(max_length=64, description="Of your making: what comes twice with it is added once.")] = ""
 
 
 Entries = Annotated[str, Meta(max_length=5_000, description="Entries of a list, one a line; null: the page has none.")]
@@ -268,6 +286,38 @@ class Files(Record, frozen=True):
     files: list[FileRecord]
 
 
+class CommentRecord(Record, frozen=True):
+    number: int
+    time: Milliseconds
+    author: str
+    signed: str
+    text: Annotated[str, Meta(description='"" of a removed comment.')]
+    format: str
+    answers: int | None
+    state: Literal["shown", "held", "deleted"]
+    edited: Milliseconds | None
+
+    @classmethod
+    def of(cls, one: Comment, page_format: str) -> CommentRecord:
+        return cls(
+            number=one.number,
+            time=one.time_ms,
+            author=one.author,
+            signed=one.signed,
+            text=one.text if one.is_visible else "",
+            format=one.markup or page_format,
+            answers=one.parent or None,
+            state=_STATES[one.state],
+            edited=one.edited_ms or None,
+        )
+
+
+class Comments(Record, frozen=True):
+    comments: list[CommentRecord]
+    count: Annotated[int, Meta(description="Of all parts, without removed ones.")]
+    parts: int
+
+
 class Me(Record, frozen=True):
     name: str | None
     scopes: list[str]
@@ -281,6 +331,13 @@ class Problem(Record, frozen=True, omit_defaults=True):
     status: int
     detail: str
     current: PageRecord | None = None
+
+
+_STATES: Final[Mapping[str, Literal["shown", "held", "deleted"]]] = {
+    VISIBLE: "shown",
+    WAITING: "held",
+    REMOVED: "deleted",
+}
 
 
 def _fields_of(one: Revision) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def _posted(site: Site, request: Request, name: str) -> Response:
         return answer.page_with(form, status=refused[0], problem=refused[1])
     if "preview" in request.form:
         return answer.page_with(form, preview=_preview(answer, form))
-    wait_s = _wait_s(site, request)
+    wait_s = wait_before_comment_s(site, request)
     if wait_s:
         return later(answer.page_with(form, status=429, problem=_(TOO_MANY, wait_s=wait_s)), wait_s)
     return _sent(answer, form)
@@ -263,18 +263,21 @@ def _doubt(site: Site, request: Request, form: CommentForm) -> tuple[int, str] |
 
 def _complaint(site: Site, form: CommentForm) -> tuple[int, str] | None:
     """Return why the form cannot be sent as it is, or None if it can."""
-    if form.remove or form.restore:
-        return None
-    if not form.text.strip():
+    return None if form.remove or form.restore else text_complaint(form.text, site.config.markup)
+
+
+def text_complaint(text: str, markup: str) -> tuple[int, str] | None:
+    """Return a status and why the text cannot be a comment, or None if it can."""
+    if not text.strip():
         return 400, _(EMPTY)
-    if len(form.text) > COMMENT_CHARS_MAX:
-        return 413, _(TOO_LONG, size=figure(len(form.text)), most=figure(COMMENT_CHARS_MAX))
-    problem = over_bounds(form.text, markup=site.config.markup)
+    if len(text) > COMMENT_CHARS_MAX:
+        return 413, _(TOO_LONG, size=figure(len(text)), most=figure(COMMENT_CHARS_MAX))
+    problem = over_bounds(text, markup=markup)
     return None if problem is None else (413, problem)
 
 
-def _wait_s(site: Site, request: Request) -> int:
-    """Return for how long the network or the account has to wait."""
+def wait_before_comment_s(site: Site, request: Request) -> int:
+    """Count a comment; return for how long the network or the account has to wait before it, or 0."""
     keys = [request.remote_addr or "", *([f"account {site.visitor.name}"] if site.visitor.name else [])]
     return math.ceil(max(site.pace.comments.wait_s(key) for key in keys))
 

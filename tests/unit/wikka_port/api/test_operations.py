@@ -23,7 +23,7 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "listPages": {"prefix": "P"},
     "search": {"q": "text"},
     "listChanges": {},
-    "readRevision": {**NAME, "number": 1},
+    **{key: {**NAME, "number": 1} for key in ("readRevision", "removeComment")},
     **dict.fromkeys(("readFile", "removeFile", "readContent"), FILE),
     "writeContent": {**FILE, "note": "why"},
 }
@@ -31,6 +31,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "writePage": {"text": "A new text."},
     "movePage": {"to": "Moved"},
     "writeRights": {"owner": "Rita"},
+    "addComment": {"text": "A comment."},
 }
 MOVES: Final = ("movePage", "deletePage")  # tests/integration/test_wiki_api_store.py has them, on a store that moves
 WRONG: Final = ("", "\x00", "a\u202eb", "x" * 5_000, "-1", "0", "1e9", "[]", "null", "/", "~", "%2F", "..")
@@ -41,6 +42,7 @@ def scene() -> ApiScene:
     made = ApiScene()
     rita = made.program("Rita")
     rita.save("Page", "A text.")
+    _send(rita, _operation("addComment"))
     _send(rita, _operation("writeContent"), headers={"If-None-Match": "*"})
     return made
 
@@ -79,6 +81,7 @@ def test_a_correct_request_is_answered_as_described(one: Operation) -> None:
     made = ApiScene()
     rita = made.program("Rita")
     rita.save("Page", "A text.")
+    _send(rita, _operation("addComment"))
     _send(rita, _operation("writeContent"), headers={"If-None-Match": "*"})
     answer = _send(rita, one)
     assert answer.status_code in one.answers, answer.text

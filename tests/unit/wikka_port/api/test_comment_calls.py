@@ -1,0 +1,83 @@
+"""Comments by the API: rights, repetitions, answers and removals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.api_client import ApiClient, ApiScene
+from wikka_port.rights.rules import PageRights, Privilege
+
+
+@pytest.fixture
+def scene() -> ApiScene:
+    made = ApiScene()
+    made.accounts.directory.make("Otto", status="active")
+    made.program("Rita").save("Page", "A text.")
+    return made
+
+
+def add(program: ApiClient, text: str, **fields: Any) -> Any:
+    return program.call("POST", "/page/comments", query_string={"name": "Page"}, json={"text": text, **fields})
+
+
+def remove(program: ApiClient, number: int) -> int:
+    return program.call("DELETE", "/page/comment", query_string={"name": "Page", "number": number}).status_code
+
+
+def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
+    rita, otto = scene.program("Rita"), scene.program("Otto")
+    first = add(otto, "First **words**.")
+    assert (first.status_code, first.json["number"], first.json["signed"]) == (201, 1, "key")
+    second = add(rita, "An answer.", answers=1)
+    assert second.json["answers"] == 1
+    found = scene.anonymous.get("/page/comments", name="Page").json
+    assert [(one["author"], one["text"]) for one in found["comments"]] == [
+        ("Otto", "First **words**."),
+        ("Rita", "An answer."),
+    ]
+    assert (found["count"], found["parts"]) == (2, 1)
+    assert remove(otto, 2) == 403
+    assert remove(otto, 1) == 204
+    assert remove(otto, 7) == 404
+    assert scene.anonymous.get("/page/comments", name="Page").json["count"] == 1
+    assert scene.anonymous.get("/page/comments", name="Page", part=2).json["comments"] == []
+    assert add(rita, "Too late.", answers=1).status_code == 409
+    owner_sees = rita.get("/page/comments", name="Page").json["comments"]
+    assert [(one["state"], one["text"]) for one in owner_sees] == [("deleted", ""), ("shown", "An answer.")]
+
+
+def test_a_comment_that_is_sent_twice_is_added_once(scene: ApiScene) -> None:
+    otto = scene.program("Otto")
+    once, again = add(otto, "One.", id="my id 1"), add(otto, "One.", id="my id 1")
+    assert once.json == again.json
+    assert add(scene.program("Rita"), "Hers.", id="my id 1").json["number"] == 2
+    assert add(otto, "One.").json["number"] == 3
+
+
+def test_who_may_not_read_or_write_comments(scene: ApiScene) -> None:
+    rita, otto = scene.program("Rita"), scene.program("Otto")
+    add(rita, "For Rita.")
+    scene.wiki.rights.change("Page", PageRights("Rita"), "Rita", {Privilege.COMMENT_POST: "Rita"})
+    assert add(otto, "No.").status_code == 403
+    rights = scene.wiki.rights.of(["Page"])["Page"]
+    scene.wiki.rights.change("Page", rights, "Rita", {Privilege.COMMENT_READ: "Rita"})
+    for program in (otto, scene.anonymous):
+        refused = program.get("/page/comments", name="Page")
+        assert (refused.status_code, "For Rita" in refused.text) == (403, False)
+    rights = scene.wiki.rights.of(["Page"])["Page"]
+    scene.wiki.rights.change("Page", rights, "Rita", {Privilege.READ: "Rita"})
+    for program in (otto, scene.anonymous):
+        hidden = program.get("/page/comments", name="Page")
+        assert hidden.json == program.get("/page/comments", name="Nothing").json
+    assert (
+        scene.anonymous.call("POST", "/page/comments", query_string={"name": "Page"}, json={"text": "x"}).status_code
+        == 401
+    )
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "x" * 200_000, "\x00"])
+def test_what_is_no_comment_is_refused(scene: ApiScene, text: str) -> None:
+    assert add(scene.program("Otto"), text).status_code in (413, 422)
+    assert scene.anonymous.get("/page/comments", name="Page").json["count"] == 0
