@@ -83,7 +83,8 @@ def experiment(
         known = tuple(read_system(one, SHIPPED / "systems") for one in names)
         if not known and not all(load.without_system for load in found.loads):
             raise PlanError("no system to measure: name some with --systems")
-        cells = cells_of(found, {system.name: system.fill_s for system in known}, size)
+        words = found.sizes.get(size, {})
+        cells = cells_of(found, {system.name: system.fill_estimate_s(words) for system in known}, size)
         if is_plan:
             _print_plan(cells)
             return

@@ -156,7 +156,7 @@ class Runner:
         found |= {"number": cell.number, "size": self.order.size, "environment": environment()}
         try:
             if cell.load is None:
-                found |= self._filled(self._places[cell.system])
+                found |= self._filled(self._places[cell.system], cell.seconds)
             elif cell.load.without_system:
                 found |= self._measured(cell, None, None)
             else:
@@ -170,7 +170,7 @@ class Runner:
             found |= {"ok": False, "why": str(error)[:WHY_CHARS]}
         return {**found, "lasted_s": round(self.now_s() - began_s, 2)}
 
-    def _filled(self, place: Place) -> Json:
+    def _filled(self, place: Place, seconds: float) -> Json:
         """Fill a system from nothing, and note that it is filled."""
         ports = place.folder / "ports.json"
         kept = ports.read_text("utf-8") if ports.exists() else "{}"
@@ -181,10 +181,10 @@ class Runner:
         began_s = self.now_s()
         log = place.folder / "fill.log"
         for step in place.system.prepare:
-            self._step(command_of(step, place.known), log, place.system.fill_s)
+            self._step(command_of(step, place.known), log, seconds)
         with running(place, "fill"):
             for step in place.system.fill:
-                self._step(command_of(step, place.known), log, place.system.fill_s)
+                self._step(command_of(step, place.known), log, seconds)
             pages = place.fetch_titles()
         figures = {"pages": pages, "seconds": round(self.now_s() - began_s, 2), "versions": _versions(place)}
         (place.folder / "filled").touch()

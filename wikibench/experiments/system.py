@@ -85,6 +85,11 @@ class System:
     roles: tuple[Role, ...] = ()
     counters: tuple[Mapping[str, str], ...] = ()
     fill_s: float = 60.0
+    fill_page_s: float = 0.0
+
+    def fill_estimate_s(self, words: Mapping[str, Any]) -> float:
+        """Return the seconds that filling takes; ``words`` are those of the experiment's size."""
+        return self.fill_s + self.fill_page_s * int(words.get("pages", 0))
 
 
 def parse_system(name: str, file: str, found: Mapping[str, Any]) -> System:

@@ -85,13 +85,21 @@ def test_mistakes_of_a_file_are_said(change: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_the_estimate_of_a_fill_grows_with_the_pages() -> None:
+    found, _ = read_experiment("thesis", SHIPPED)
+    columnar = read_system("columnar", SHIPPED / "systems")
+    estimates = {size: columnar.fill_estimate_s(words) for size, words in found.sizes.items()}
+    assert 60 < estimates["quick"] < estimates["default"] < estimates["full"]
+    assert columnar.fill_estimate_s({}) == columnar.fill_s
+
+
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_shipped_experiments_can_be_planned(path: Path, tmp_path: Path) -> None:
     found, _ = read_experiment(path.stem, SHIPPED)
     check_tables(found.file, found.tables, [load.name for load in found.loads])
     systems = [read_system(name, SHIPPED / "systems") for name in found.systems]
     for size, words in found.sizes.items():
-        assert cells_of(found, {one.name: one.fill_s for one in systems}, size)
+        assert cells_of(found, {one.name: one.fill_estimate_s(words) for one in systems}, size)
         for system in systems:
             known = Place.of(system, tmp_path / system.name, words, dict.fromkeys(system.needs, "given")).known
             mine = [one.steps for one in found.loads if not one.systems or system.name in one.systems]
