@@ -38,7 +38,7 @@ from wikka_port.security import headers
 from wikka_port.site import Site, make_site, redirect, unindexed
 from wikka_port.texts import N_, _, speak
 from wikka_port.urls import API, Route, route, takes_upload
-from wikka_port.visitors import NOBODY, Visitor, unregistered
+from wikka_port.visitors import NOBODY, Visitor, unregistered, with_theme
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -190,7 +190,7 @@ def _visitor(site: Site, request: Request) -> Visitor:
         found = site.accounts.sign_on.visitor(name, network_hash)
     elif session := cookies.cookie(request, cookies.SESSION):
         found = site.accounts.sessions.visitor(session, network_hash)
-    return found or unregistered(network_hash)
+    return found or with_theme(unregistered(network_hash), cookies.cookie(request, cookies.THEME))
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:

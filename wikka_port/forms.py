@@ -95,12 +95,16 @@ def is_genuine(site: Site, request: Request, token: str | None = None) -> bool:
 
     ``token`` is that of a form which ``Request.form`` must not read, since it has files.
     """
-    fetch_site, origin = request.headers.get("Sec-Fetch-Site", ""), request.headers.get("Origin", "")
-    if is_foreign(fetch_site, origin, _own_origins(site, request)):
+    if not is_same_origin(site, request, request.headers.get("Origin", "")):
         return False
     browser = cookies.cookie(request, cookies.BROWSER)
     given = request.form.get("csrf", "") if token is None else token
     return site.tokens.accepts(given, browser, site.visitor.session)
+
+
+def is_same_origin(site: Site, request: Request, origin: str) -> bool:
+    """Return whether a page of this wiki sent the request; ``origin`` is what the request says of that."""
+    return not is_foreign(request.headers.get("Sec-Fetch-Site", ""), origin, _own_origins(site, request))
 
 
 def _own_origins(site: Site, request: Request) -> frozenset[str]:

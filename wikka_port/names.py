@@ -70,6 +70,20 @@ def page_key(name: str) -> bytes:
     return hashlib.md5(normalise(name).encode(), usedforsecurity=False).hexdigest().encode()
 
 
+def pages_above(name: str) -> list[str]:
+    """Return the names of the pages above a subpage, the highest first: "A" and "A/B" of "A/B/C"."""
+    parts = name.split("/")
+    found = ("/".join(parts[:number]) for number in range(1, len(parts)))
+    return [above for above in found if _is_name(above)]
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return normalise(text) == text
+    except InvalidName:
+        return False
+
+
 def is_camel_case(name: str) -> bool:
     """Return whether the whole ``name`` has the form that becomes a link without brackets, as WikiPage does."""
     return _CAMEL_CASE.fullmatch(name) is not None

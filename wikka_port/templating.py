@@ -17,6 +17,7 @@ from wikka_port.feeds import iso_time
 from wikka_port.files.content_types import PICTURE_TYPES
 from wikka_port.files.file_words import kind_text, size_text
 from wikka_port.local_time import local_time, zone_label
+from wikka_port.names import pages_above
 from wikka_port.texts import N_
 from wikka_port.texts.catalogue import Catalogue, direction
 from wikka_port.texts.folding import speak_in
@@ -80,6 +81,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
         picture_types=PICTURE_TYPES,
         preview_bytes_max=PREVIEW_BYTES_MAX,
         site_path=urls.site_path,
+        pages_above=pages_above,
         assets=urls_of,
         max_note_chars=settings.max_note_chars,
         edit_notes=settings.edit_notes,

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal
 
-from wikka_port.accounts.settings import DEFAULT, Settings
+from wikka_port.accounts.settings import DEFAULT, THEMES, Settings
 from wikka_port.schema import folded
 from wikka_port.security import network_of
 from wikka_port.texts import _w
@@ -28,6 +28,7 @@ SignedBy = Literal["account", "key", "visitor"]  # ``schema`` has their meaning
 Status = Literal["anonymous", "invited", "signed-up", "pending", "active", "suspended", "banned", "deleted"]
 _SIGNATURE_DIGITS: Final = 4
 _HASH_CHARS: Final = 32
+_BY_THEME: Final = {theme: Settings(theme=theme) for theme in THEMES if theme != DEFAULT.theme}
 HASHES_KEPT: Final = 1_024  # addresses, of this month and the preceding one
 
 
@@ -63,6 +64,11 @@ class Visitor:
 def unregistered(network_hash: str) -> Visitor:
     signature = f"{_w('Visitor')} {network_hash[:_SIGNATURE_DIGITS]}".rstrip()
     return Visitor(None, signature, "anonymous", False, network_hash)
+
+
+def with_theme(visitor: Visitor, theme: str) -> Visitor:
+    """Return the visitor with the colours that a browser without an account has chosen; unknown ones change nothing."""
+    return replace(visitor, settings=_BY_THEME[theme]) if theme in _BY_THEME else visitor
 
 
 def is_like_visitor(name: str) -> bool:

@@ -25,7 +25,7 @@ from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.file_slots import is_wide
 from wikka_port.markup.fragments import FileReference, FileSlot, escape
 from wikka_port.markup.targets import is_url, safe_url
-from wikka_port.names import InvalidName, normalise
+from wikka_port.names import InvalidName, normalise, pages_above
 from wikka_port.urls import file_path, page_path, page_url
 
 Files = Mapping[str, CurrentFile]  # of a page, by name
@@ -48,12 +48,6 @@ def by_key(page: str, files: Files) -> dict[str, FoundFile]:
     return {lookup_key(name): FoundFile(page, name, file) for name, file in files.items() if file.is_there}
 
 
-def pages_above(name: str) -> list[str]:
-    """Return the pages above a page, the nearest first."""
-    parts = name.split("/")
-    return ["/".join(parts[:count]).strip() for count in range(len(parts) - 1, 0, -1)]
-
-
 def find_files(
     references: Collection[FileReference],
     page: str,
@@ -68,7 +62,7 @@ def find_files(
     """
     indexes = {page: by_key(page, own)}
     keys = {reference: lookup_key(reference.name) for reference in references}
-    elsewhere = [*dict.fromkeys(one for one in (*pages_above(page), shared_page) if one and one != page)]
+    elsewhere = [*dict.fromkeys(one for one in (*reversed(pages_above(page)), shared_page) if one and one != page)]
     wanted: dict[str, None] = {}
     for reference, key in keys.items():
         if reference.page:

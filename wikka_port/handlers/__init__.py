@@ -44,7 +44,7 @@ from wikka_port.handlers.revisions import (
     handle_revisions_feed,
 )
 from wikka_port.handlers.rights import handle_acls, handle_claim
-from wikka_port.handlers.settings import handle_account, handle_sessions, handle_settings
+from wikka_port.handlers.settings import handle_account, handle_sessions, handle_settings, handle_theme
 from wikka_port.handlers.show import handle_html, handle_print, handle_show
 from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
 from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code
@@ -107,6 +107,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "showcode": handle_show_code,
     "suggest": handle_suggest,
     "suggestion": handle_suggestion,
+    "theme": handle_theme,
     "undelete": handle_undelete,
     "upload": handle_upload,
     "wantedpages": handle_wanted_pages,

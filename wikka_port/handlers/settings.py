@@ -1,22 +1,26 @@
-"""Settings of a signed-in user: looks, mail address, password and sessions; and the deletion of the account."""
+"""Settings of a signed-in user: looks, mail address, password and sessions; and the deletion of the account.
+
+A reader without an account can choose the colours of the browser.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
+from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
 from wikka_port.accounts.deactivation import leave, neutral_name
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, Settings, rows_of, settings_of, zones
+from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, THEMES, Settings, rows_of, settings_of, zones
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
 from wikka_port.accounts.tables import SESSION, user_row
 from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN, Unsuitable, checked_password
-from wikka_port.forms import answer_form, form_page
+from wikka_port.forms import answer_form, form_page, is_same_origin, origin_of
 from wikka_port.handlers.sign_in import login_form
 from wikka_port.schema import folded
 from wikka_port.site import Site, redirect
@@ -31,6 +35,7 @@ LAST: Final = N_(
     "You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
 )
 _HASH_CHARS: Final = 64  # of a session
+_THEME_S: Final = 365 * 24 * 3600
 
 
 def handle_settings(site: Site, request: Request, name: str) -> Response:
@@ -181,3 +186,32 @@ def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
         if typed and str(rows_of(typed, ROWS_MIN - 1)) != typed.lstrip("0"):
             raise Unsuitable(_("A list has {least} to {most} rows.", least=ROWS_MIN, most=ROWS_MAX))
     return settings_of({field: value.strip() for field, value in given.items()}, base)
+
+
+def handle_theme(site: Site, request: Request, name: str) -> Response:
+    """Set the colours of a browser without an account (``?theme=dark``), and lead back to the page with the link.
+
+    It is a link, so that it needs neither script nor a token: a request that another site sends changes nothing.
+    """
+    if site.visitor.name is not None:
+        return redirect(site_path("settings"))
+    back = _sender(site, request)
+    response = redirect(back or "/")
+    theme = request.args.get("theme", "")
+    if back and theme in THEMES:
+        is_default = theme == THEMES[0]
+        cookies.set_cookie(response, request, cookies.THEME, theme, max_age_s=0 if is_default else _THEME_S)
+    return response
+
+
+def _sender(site: Site, request: Request) -> str:
+    """Return path and query of the wiki's page that sent the request, or "" if none did."""
+    referrer = request.headers.get("Referer", "")
+    try:
+        parts, origin = urlsplit(referrer), origin_of(referrer)
+    except ValueError:  # brackets that are no address of IPv6
+        return ""
+    path = "/" + parts.path.lstrip("/\\")
+    if not referrer.isascii() or not parts.netloc or not is_same_origin(site, request, origin):
+        return ""
+    return "/" if path == site_path("theme") else f"{path}?{parts.query}" if parts.query else path

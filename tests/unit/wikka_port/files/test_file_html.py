@@ -11,7 +11,7 @@ from tests.support.attack.payloads import payloads
 from tests.support.attack.places import OTHER
 from tests.support.attack.places import WIKKA as WIKKA_PLACES
 from tests.support.well_nested import check
-from wikka_port.files.file_html import FilesFound, FoundFile, find_files, pages_above
+from wikka_port.files.file_html import FilesFound, FoundFile, find_files
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.limits import FILE_PAGES_MAX
 from wikka_port.markup.document import parse, render
@@ -75,7 +75,6 @@ def test_the_pages_read_have_a_bound() -> None:
     pages = Pages({})
     found(pages, "A", *(FileReference(f"P{n}", "x.png") for n in range(100)))
     assert [len(call) for call in pages.calls] == [FILE_PAGES_MAX]
-    assert pages_above("A/B/C") == ["A/B", "A"]
     assert found(pages, "/".join("abcdefgh" * 20), "x.png") == [""]
 
 

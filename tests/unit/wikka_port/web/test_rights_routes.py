@@ -87,6 +87,7 @@ SITE_QUERIES = {
     "sessions": [""],
     "settings": [""],
     "upload": ["", "?page=Sekretum+own&id=0123456789abcdef"],  # 405: HEAD and PATCH are in test_resumed_uploads
+    "theme": ["", "?theme=dark"],
     "wantedpages": ["", "?after=A", "?from=0"],
 }
 NAMES = ("Sekretum+own", "Vault/Kryptos", "Open", "Nowhere")
@@ -157,7 +158,9 @@ def page_routes() -> Iterator[tuple[str, str, str]]:
 def told(answer: TestResponse, role: str, typed: str = "") -> list[str]:
     """The secrets in an answer that its reader did not type himself."""
     text = unescape(answer.text) + "\n".join(f"{key}: {value}" for key, value in answer.headers)
-    for echo in (typed, quote(typed), typed.replace(" ", "_"), typed.replace(" ", "+"), typed.replace("/", "~2F")):
+    links = (typed.replace(" ", "_"), typed.replace(" ", "+"), typed.replace("/", "~2F"))
+    title = f">{typed.rpartition('/')[2]}</a>"  # below the way up from a subpage
+    for echo in (typed, quote(typed), *links, title if typed else ""):
         text = text.replace(echo, "") if echo else text
     names = set(SECRETS) - {"Olga"} if role == "owner" else set(SECRETS)
     return sorted(secret for secret in names if secret.casefold() in text.casefold())
