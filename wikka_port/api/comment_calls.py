@@ -36,15 +36,21 @@ def list_comments(call: Call) -> Response:
     return answer(Comments(comments=found, count=comments.head.count, parts=part.parts))
 
 
+def _checked_text(typed: str, page: Page) -> str:
+    """Return the text of a comment as it is stored.  Raises Rejected."""
+    text = draft_of({"body": typed}).body
+    refused = text_complaint(text, page.markup)
+    if refused is not None:
+        raise Rejected(422 if refused[0] == 400 else refused[0], refused[1])
+    return text
+
+
 def add_comment(call: Call) -> Response:
     """Add a comment, once for each ``id``."""
     given: records.NewComment = call.body
     page, comments = _comments(call)
     comments.require_post()
-    text = draft_of({"body": given.text}).body
-    refused = text_complaint(text, page.markup)
-    if refused is not None:
-        raise Rejected(422 if refused[0] == 400 else refused[0], refused[1])
+    text = _checked_text(given.text, page)
     wait_s = wait_before_comment_s(call.site, call.request)
     if wait_s:
         said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
@@ -62,6 +68,16 @@ def add_comment(call: Call) -> Response:
     )
     call.site.wiki.settle("", call.site.config.settle_s)
     return answer(CommentRecord.of(made, page.markup), 201)
+
+
+def edit_comment(call: Call) -> Response:
+    """Replace the text of the caller's own comment, for as long as its author may."""
+    given: records.CommentText = call.body
+    page, comments = _comments(call)
+    text = _checked_text(given.text, page)
+    comments.edit(call.parameters.number, text, call.site.accounts.clock_ms())
+    page, comments = _comments(call)
+    return answer(CommentRecord.of(comments.comment_at(call.parameters.number), page.markup))
 
 
 def remove_comment(call: Call) -> Response:

@@ -124,6 +124,12 @@ OPERATIONS: Final = (
         refusals=(409,),
     ),
     Operation(
+        *("PUT", "/page/comment", "editComment", N_("Change one's own comment, for 15 minutes"), WRITE),
+        *(comment_calls.edit_comment, records.OneComment, {200: records.CommentRecord}),
+        body=records.CommentText,
+        refusals=(409,),
+    ),
+    Operation(
         *("DELETE", "/page/comment", "removeComment", N_("Remove a comment; its answers stay"), WRITE),
         *(comment_calls.remove_comment, records.OneComment, {204: None}),
         refusals=(409,),

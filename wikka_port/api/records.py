@@ -151,6 +151,10 @@ class NewComment(Body, frozen=True):
     id: Annotated[str, Meta(max_length=64, description="Of your making: what comes twice with it is added once.")] = ""
 
 
+class CommentText(Body, frozen=True):
+    text: Annotated[str, Meta(min_length=1)]
+
+
 Entries = Annotated[str, Meta(max_length=5_000, description="Entries of a list, one a line; null: the page has none.")]
 
 

@@ -48,6 +48,22 @@ def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
     assert [(one["state"], one["text"]) for one in owner_sees] == [("deleted", ""), ("shown", "An answer.")]
 
 
+def test_an_own_comment_is_changed_for_a_while(scene: ApiScene) -> None:
+    otto, rita = scene.program("Otto"), scene.program("Rita")
+    add(otto, "Frist.")
+
+    def change(program: ApiClient, text: str) -> Any:
+        return program.call("PUT", "/page/comment", query_string={"name": "Page", "number": 1}, json={"text": text})
+
+    assert change(rita, "Hers.").status_code == 403
+    done = change(otto, "First.")
+    assert (done.status_code, done.json["text"], done.json["edited"] > 0) == (200, "First.", True)
+    assert change(otto, " ").status_code == 422
+    scene.web.now += 15 * 60
+    assert change(otto, "Late.").status_code == 409
+    assert scene.anonymous.get("/page/comments", name="Page").json["comments"][0]["text"] == "First."
+
+
 def test_a_comment_that_is_sent_twice_is_added_once(scene: ApiScene) -> None:
     otto = scene.program("Otto")
     once, again = add(otto, "One.", id="my id 1"), add(otto, "One.", id="my id 1")

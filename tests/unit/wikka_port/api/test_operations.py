@@ -23,7 +23,7 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "listPages": {"prefix": "P"},
     "search": {"q": "text"},
     "listChanges": {},
-    **{key: {**NAME, "number": 1} for key in ("readRevision", "removeComment")},
+    **{key: {**NAME, "number": 1} for key in ("readRevision", "removeComment", "editComment")},
     **dict.fromkeys(("readFile", "removeFile", "readContent"), FILE),
     "writeContent": {**FILE, "note": "why"},
 }
@@ -32,6 +32,7 @@ BODIES: Final[dict[str, dict[str, Any]]] = {
     "movePage": {"to": "Moved"},
     "writeRights": {"owner": "Rita"},
     "addComment": {"text": "A comment."},
+    "editComment": {"text": "Another comment."},
 }
 MOVES: Final = ("movePage", "deletePage")  # tests/integration/test_wiki_api_store.py has them, on a store that moves
 WRONG: Final = ("", "\x00", "a\u202eb", "x" * 5_000, "-1", "0", "1e9", "[]", "null", "/", "~", "%2F", "..")
