@@ -73,6 +73,7 @@ def digests_of(wiki: Wiki, **given: Any) -> Digests:
             pass
         for file in page.files():
             assert file.content is None or b"".join(file.content) is not None
+        assert all(comment.number for comment in page.comments())
     return source.digests
 
 

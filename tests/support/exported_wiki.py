@@ -1,13 +1,16 @@
 """A wiki for exports, drawn from a seed: awkward names, both formats, languages, hidden and minor revisions, rights,
-files with versions, and a page that was renamed."""
+files with versions, comments, and a page that was renamed."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+from wikka_port.comments.comment_rows import REMOVED
+from wikka_port.comments.stored_comments import NewComment, StoredComments
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.import_plan import Origin
 from wikka_port.moving.mover import By
@@ -81,6 +84,33 @@ def fill_page(wiki: Wiki, name: str, draw: Random, times: list[int]) -> None:
         wiki.rights.change(name, page.rights, draw.choice(("Ada", "Bob")), lists)
     if draw.random() < 0.5:
         fill_files(wiki.files, name, draw)
+    if draw.random() < 0.6:
+        fill_comments(wiki.comments, name, draw)
+
+
+def fill_comments(comments: StoredComments, page: str, draw: Random) -> None:
+    """Add comments with answers; some are edited, some removed."""
+    for number in range(1, draw.choice((2, 4, 8))):
+        new = NewComment(
+            text=draw.choice(TEXTS[2:]) + str(number),
+            author=draw.choice(PEOPLE),
+            signed=draw.choice(("account", "visitor", "key", "")),
+            form=f"form {number}",
+            markup=draw.choice(("", "wikka", "markdown", "plain")),
+            parent=draw.randrange(number),
+            time_ms=START_MS + draw.randrange(10**9),
+            browser="a browser",
+        )
+        comments.add(page, b"", new, allow=anybody)
+        if draw.random() < 0.2:
+            edited = draw.randrange(START_MS, START_MS + 2 * 10**9)
+            comments.change(
+                page, b"", number, lambda one, at=edited: replace(one, text="new", edited_ms=at), allow=anybody
+            )
+        if draw.random() < 0.2:
+            comments.change(
+                page, b"", number, lambda one: replace(one, state=REMOVED, removed_by="owner"), allow=anybody
+            )
 
 
 def fill_files(files: StoredFiles, page: str, draw: Random) -> None:

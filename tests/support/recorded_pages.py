@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from wikka_port.exchange.records import (
+    CommentRecord,
     DigestingSource,
     Digests,
     FileRecord,
@@ -23,6 +24,7 @@ class MemoryPage:
     record: PageRecord
     of_page: tuple[RevisionRecord, ...]
     of_files: tuple[tuple[FileRecord, bytes | None], ...] = ()
+    of_comments: tuple[CommentRecord, ...] = ()
 
     def revisions(self) -> Iterator[RevisionRecord]:
         return iter(self.of_page)
@@ -30,6 +32,9 @@ class MemoryPage:
     def files(self) -> Iterator[RecordedFile]:
         for record, content in self.of_files:
             yield RecordedFile(record, None if content is None else iter([content]))
+
+    def comments(self) -> Iterator[CommentRecord]:
+        return iter(self.of_comments)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,13 @@ FIXED = MemorySource(
                 ),
                 (FileRecord("pier.txt", 2, 1_700_000_004_000, "Ada"), None),
             ),
+            (
+                CommentRecord(1, 1_700_000_005_000, "Visitor 7f3a", "“One”\n<b>", signed="visitor"),
+                CommentRecord(
+                    2, 1_700_000_006_000, "Ada", "Two", "key", "markdown", parent=1, edited_ms=1_700_000_007_000
+                ),
+                CommentRecord(3, 1_700_000_008_000, "Eve", "spam", state="deleted", removed_by="owner", origin="x 1"),
+            ),
         ),
         MemoryPage(
             PageRecord("日本"),
@@ -102,4 +114,5 @@ def digests_of(source: RecordSource) -> Digests:
                 assert sha256(b"".join(file.content)).hexdigest() == file.record.sha256
                 seen.add(file.record.sha256)
             assert not file.record.sha256 or file.record.sha256 in seen, file.record
+        assert all(comment.number for comment in page.comments())
     return digesting.digests

@@ -76,8 +76,8 @@ def export(
       wikka import wiki.jsonl.gz
 
     The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
-    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
-    are in the form wikkawiki alone; comments, drafts and deleted pages in none.
+    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Comments
+    are in all forms but wikkawiki, accounts in wikkawiki alone, drafts and deleted pages in none.
 
     OUT is a file, or a folder for markdown; - is the standard output. OUT gets its name when it is whole; an export
     that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each kind of

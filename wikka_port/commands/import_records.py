@@ -124,6 +124,8 @@ def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, se
         (len(done.rights.written), "pages whose rights were set"),
         (done.files.stored, "versions of files stored"),
         (done.files.already, "versions of files that were here"),
+        (done.comments.stored, "comments stored"),
+        (done.comments.already, "comments that were here"),
     ):
         console.print(f"{number:,} {what}")
     for what, lines in (
@@ -131,6 +133,7 @@ def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, se
         ("lists of the site", done.site),
         ("pages whose rights were changed here: they stay", done.rights.changed),
         ("files that were not taken", done.files.refused),
+        ("comments that were not taken", done.comments.refused),
         ("revisions left out", stored.too_big),
         ("names that look like another: kept", counts.confusable_names),
         ("pages that were deleted here: not brought back", done.compared.left_out),

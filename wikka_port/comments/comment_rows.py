@@ -72,6 +72,7 @@ EDITABLE_MS: Final = 15 * 60 * 1000  # from the time of a comment, for its autho
 GRACE_MS: Final = 24 * 3600 * 1000  # a change takes seconds; one that was staged longer ago has crashed
 
 VISIBLE, WAITING, REMOVED = "shown", "held", "deleted"
+STATES: Final = (VISIBLE, WAITING, REMOVED)
 PLAIN: Final = "plain"  # the format of a text without markup: comments of a WikkaWiki
 RESTORED: Final = "restored"  # in the place of who removed a comment
 BY_AUTHOR, BY_OWNER = "author", "owner"  # who removed a comment; administrators count as the page's owner

@@ -65,6 +65,8 @@ class NewComment:
     before: int = 0  # the newest number when the form was made
     time_ms: int = 0  # of an import; 0: now
     state: str = "shown"
+    edited_ms: int = 0
+    removed_by: str = ""
     origin: str = ""
 
 
@@ -176,7 +178,7 @@ class StoredComments:
 
     def _made(self, place: CommentedPage, new: NewComment, number: int, token: str) -> Comment:
         parent = self.comment_at(place.history, new.parent, place.head) if new.parent else None
-        if new.parent and (parent is None or (parent.state == REMOVED and not new.origin)):
+        if new.parent and (parent is None or (parent.state == REMOVED and not new.time_ms)):
             raise ParentGone
         return Comment(
             number=number,
@@ -189,6 +191,8 @@ class StoredComments:
             markup=new.markup,
             parent=new.parent,
             state=new.state,
+            edited_ms=new.edited_ms,
+            removed_by=new.removed_by,
             browser=new.browser,
             origin=new.origin,
         )

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, Final
 
 from wikka_port.exchange.git_stream import (
+    COMMENTS,
     FILE_TRAILER,
     PAGE_TRAILER,
     PAGES,
@@ -29,8 +30,8 @@ from wikka_port.exchange.git_stream import (
     SOURCES,
     source_path,
 )
-from wikka_port.exchange.json_lines import JsonLines, checked_file, checked_page, checked_revision
-from wikka_port.exchange.records import ExportError, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+from wikka_port.exchange.json_lines import JsonLines, checked_comment, checked_file, checked_page, checked_revision
+from wikka_port.exchange.records import CommentRecord, ExportError, PageRecord, RecordedFile, RevisionRecord, SiteRecord
 from wikka_port.exchange.spool import spool_database
 from wikka_port.limits import RECORD_LINE_BYTES
 
@@ -48,6 +49,7 @@ _TABLES: Final = (
     " PRIMARY KEY (page, name, number))",
     "CREATE TABLE texts (page TEXT PRIMARY KEY, path TEXT)",  # the path of a page's text after its last commit
     "CREATE TABLE pages (name TEXT PRIMARY KEY, record TEXT)",
+    "CREATE TABLE comments (page TEXT, number INTEGER, record TEXT, PRIMARY KEY (page, number))",
 )
 
 
@@ -114,6 +116,7 @@ class GitStream:
                 self._take(database, commit)
             self.consumed = stream.tell()
         self._read_rights(database)
+        self._read_comments(database)
         return database
 
     def _take(self, database: sqlite3.Connection, commit: _Commit) -> None:
@@ -155,6 +158,14 @@ class GitStream:
             values = json.loads(line)
             if values.pop("kind") == "page":
                 database.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (values["name"], json.dumps(values)))
+
+    def _read_comments(self, database: sqlite3.Connection) -> None:
+        mark = _mark_at(database, COMMENTS)
+        for line in _lines_of(self.blob(mark)) if mark else ():
+            values = json.loads(line)
+            if values.pop("kind", "") == "comment":
+                key = (str(values.pop("page", "")), int(values.get("number", 0)))
+                database.execute("INSERT OR REPLACE INTO comments VALUES (?, ?, ?)", (*key, json.dumps(values)))
 
     # --- the copy ----------------------------------------------------------------------------------
 
@@ -204,6 +215,26 @@ class GitPage:
             is_first = bool(one.sha256 and content) and one.sha256 not in seen
             seen.add(one.sha256)
             yield RecordedFile(one, self._stream.blob(content) if is_first else None)
+
+    def comments(self) -> Iterator[CommentRecord]:
+        last = 0
+        query = "SELECT record, '', '' FROM comments WHERE page = ? ORDER BY number"
+        for record, _, _ in self._stream.rows(query, self.record.name):
+            one = checked_comment(json.loads(record), self._damaged, last)
+            yield one
+            last = one.number
+
+
+def _lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a content.  Raises ExportError for one that is too long."""
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+        if len(rest) > RECORD_LINE_BYTES:
+            raise ExportError(f"a line of {COMMENTS} is longer than {RECORD_LINE_BYTES:,} bytes")
+    if rest:
+        yield rest
 
 
 def _mark_at(database: sqlite3.Connection, path: str) -> str:

@@ -7,7 +7,8 @@
       data                                       the note, and the trailers below
       M 100644 :N Harbour/Pier.md                or D, when the format changed or a file was removed (``paths``)
       M 100644 :N .wikka/source/Harbour/Pier.txt the original text of an imported revision
-    commit ...                                   the last one: .wikka/pages.jsonl, the rights as in ``json_lines``
+    commit ...                                   the last one: .wikka/pages.jsonl, the rights as in ``json_lines``, and
+                                                 .wikka/comments.jsonl, the comments with their pages, if there are any
     done
 
 Trailers of a message, each on one line:
@@ -34,7 +35,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from wikka_port.exchange.json_lines import VERSION, line_of, record_fields
 from wikka_port.exchange.paths import ENDINGS, TakenPaths
@@ -54,12 +55,15 @@ from wikka_port.exchange.spool import spool_database
 MARK: Final = b"feature done\n"
 BRANCH: Final = "refs/heads/main"
 PAGES: Final = ".wikka/pages.jsonl"
+COMMENTS: Final = ".wikka/comments.jsonl"
 SOURCES: Final = ".wikka/source/"
 PAGE_TRAILER: Final = "Wikka-Page"
 REVISION_TRAILER: Final = "Wikka-Revision"
 FILE_TRAILER: Final = "Wikka-File"
 SOURCE_TRAILER: Final = "Wikka-Source"
 _MADE_BY: Final = "wikka"  # the author of the last commit
+_SPOOLED_BYTES: Final = 1 << 20
+_COPIED_BYTES: Final = 1 << 16
 _NO_IDENT: Final = re.compile(r"[<>\x00-\x1f]+")
 
 Write = Callable[[bytes], object]
@@ -68,7 +72,11 @@ Write = Callable[[bytes], object]
 def write_git(source: RecordSource, write: Write) -> Digests:
     """Write the whole stream."""
     digesting = DigestingSource(source)
-    with closing(spool_database()) as database, tempfile.SpooledTemporaryFile(max_size=1 << 20) as rights:
+    with (
+        closing(spool_database()) as database,
+        tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES) as rights,
+        tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES) as comments,
+    ):
         writer = _GitWriter(database, write)
         writer.create_tables()
         write(MARK)
@@ -79,10 +87,12 @@ def write_git(source: RecordSource, write: Write) -> Digests:
         for page in digesting.pages():
             writer.add_page(page)
             rights.write(line_of("page", record_fields(page.record)))
-        size_bytes = rights.tell()
-        rights.seek(0)
-        mark = writer.put_blob(size_bytes, iter(lambda: rights.read(1 << 16), b""))
-        writer.write_commits(mark)
+            for comment in page.comments():
+                comments.write(line_of("comment", {"page": page.record.name, **record_fields(comment)}))
+        last = [_modified(writer.put_spool(rights), PAGES)]
+        if comments.tell():
+            last.append(_modified(writer.put_spool(comments), COMMENTS))
+        writer.write_commits("\n".join(last))
         write(b"done\n")
     return digesting.digests
 
@@ -114,6 +124,11 @@ class _GitWriter:
             raise ExportError("a content is not as long as its record says: wikka check names the damage")
         self._write(b"\n")
         return self._blobs
+
+    def put_spool(self, spool: IO[bytes]) -> int:
+        size_bytes = spool.tell()
+        spool.seek(0)
+        return self.put_blob(size_bytes, iter(lambda: spool.read(_COPIED_BYTES), b""))
 
     def add_page(self, page: RecordedPage) -> None:
         path = self._paths.path_for(page.record.name)
@@ -169,15 +184,15 @@ class _GitWriter:
             (at_ms, page.name, kind, place, one.author, "\n".join(lines) + "\n", "\n".join(changes)),
         )
 
-    def write_commits(self, rights: int) -> None:
-        """Write all commits by time, and the last one with the blob ``rights``."""
+    def write_commits(self, last: str) -> None:
+        """Write all commits by time, and then one with the changes ``last``."""
         newest_ms = 0
         found = self._database.execute(
             "SELECT time_ms, author, message, changes FROM commits ORDER BY time_ms, page, kind, place"
         )
         for newest_ms, author, message, changes in found:
             self._write_commit(newest_ms, author, message, changes)
-        self._write_commit(newest_ms, _MADE_BY, "Rights of the wiki\n", _modified(rights, PAGES))
+        self._write_commit(newest_ms, _MADE_BY, "Rights and comments of the wiki\n", last)
 
     def _write_commit(self, time_ms: int, author: str, message: str, changes: str) -> None:
         ident = f"{_NO_IDENT.sub(' ', author).strip()} <> {time_ms // 1000} +0000".lstrip()

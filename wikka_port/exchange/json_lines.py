@@ -6,11 +6,13 @@
     {"kind":"revision","number":1,"time_ms":1267458429000,"author":"Ada","body":"..."}
     {"kind":"file","name":"Pier.png","number":1,"time_ms":1267458430000,"author":"Ada","sha256":"..."}
     {"kind":"content","data":"iVBORw0KGgo..."}                             base64, as many lines as the content needs
-    {"kind":"end","pages":1,"revisions":[1,"digest"],"rights":[1,"digest"],"files":[1,"digest"]}
+    {"kind":"comment","number":1,"time_ms":1267458431000,"author":"Visitor 7f3a","text":"..."}
+    {"kind":"end","pages":1,"revisions":[1,"digest"],"rights":[1,"digest"],"files":[1,"digest"],...}
 
 The fields of a line are those of its record (``records``); a field at its default is left out.  A page's lines follow
-its page line: revisions, the oldest first, then files.  The lines "content" follow the file whose content they are;
-with a folder of contents there are none, and FOLDER/ab/abcdef... has the content whose SHA-256 is abcdef....
+its page line: revisions, the oldest first, then files, then comments.  The lines "content" follow the file whose
+content they are; with a folder of contents there are none, and FOLDER/ab/abcdef... has the content whose SHA-256 is
+abcdef....
 
 Invariants:
     J1. A file without its last line was cut off; reading it to the end raises DamagedExport.
@@ -31,9 +33,11 @@ from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, BinaryIO, Final, TypeVar, cast, get_type_hints
 
+from wikka_port.comments.comment_rows import STATES
 from wikka_port.exchange.records import (
     KINDS,
     LISTS,
+    CommentRecord,
     DigestingSource,
     Digests,
     ExportError,
@@ -56,7 +60,7 @@ MARK: Final = b'{"kind":"wikka-export"'  # the first bytes of every file
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = re.compile(rb'\{"kind":"([a-z-]+)"')
 
-Record = TypeVar("Record", PageRecord, RevisionRecord, FileRecord)
+Record = TypeVar("Record", PageRecord, RevisionRecord, FileRecord, CommentRecord)
 Keep = Callable[[FileRecord, Iterator[bytes]], None]  # stores a content beside the file
 FindContent = Callable[[str], Iterator[bytes]]  # from a digest; raises FileNotFoundError
 
@@ -85,6 +89,8 @@ def write_lines(source: RecordSource, write: Callable[[bytes], object], keep: Ke
             write(line_of("file", record_fields(file.record)))
             if file.content is not None:
                 _write_content(file.record, file.content, write, keep)
+        for comment in page.comments():
+            write(line_of("comment", record_fields(comment)))
     digests = digesting.digests
     sums = {kind: [digests.counts[kind], digests.digest(kind)] for kind in KINDS}
     write(line_of("end", {"pages": digests.pages, **sums}))
@@ -106,7 +112,7 @@ def line_of(kind: str, values: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def record_fields(record: PageRecord | RevisionRecord | FileRecord) -> dict[str, Any]:
+def record_fields(record: PageRecord | RevisionRecord | FileRecord | CommentRecord) -> dict[str, Any]:
     """Return the fields of a record that are not at their default."""
     found = {}
     for one in fields(record):
@@ -161,7 +167,7 @@ class JsonLines:
             while lines.kind == "page":
                 yield LinePage.begun(lines, self._find_content)
                 pages += 1
-                while lines.kind in ("revision", "file", "content"):
+                while lines.kind in ("revision", "file", "content", "comment"):
                     lines.next_line()
             if lines.values("end").get("pages") != pages:
                 raise lines.damaged(f"the last line counts other pages than the {pages:,} before it")
@@ -265,6 +271,16 @@ class LinePage:
             while self._lines.kind == "content":
                 self._lines.next_line()
 
+    def comments(self) -> Iterator[CommentRecord]:
+        while self._lines.kind in ("revision", "content", "file"):
+            self._lines.next_line()
+        last = 0
+        while self._lines.kind == "comment":
+            one = checked_comment(self._lines.values("comment"), self._lines.damaged, last)
+            yield one
+            last = one.number
+            self._lines.next_line()
+
     def _content_of(self, one: FileRecord) -> Iterator[bytes] | None:
         if not one.sha256 or one.sha256 in self._contents:
             return None
@@ -342,6 +358,18 @@ def checked_file(values: Mapping[str, Any], damaged: Damaged) -> FileRecord:
     one = _checked(FileRecord, values, damaged)
     if one.sha256 and not is_sha256(one.sha256):
         raise damaged(f"{one.sha256!r} is no SHA-256")
+    return one
+
+
+def checked_comment(values: Mapping[str, Any], damaged: Damaged, last: int) -> CommentRecord:
+    """Return a comment of a page after the one of the number ``last``."""
+    one = _checked(CommentRecord, values, damaged)
+    if one.number <= last or one.parent >= one.number:
+        raise damaged("a comment comes before one that it should follow")
+    if one.time_ms > TIME_MAX_MS or one.edited_ms > TIME_MAX_MS:
+        raise damaged("the time of the comment is too late")
+    if one.state not in STATES:
+        raise damaged(f"a comment has no state {one.state!r}: was it written by a newer version?")
     return one
 
 

@@ -28,6 +28,7 @@ from typing import BinaryIO, Final, cast
 from wikka_port.exchange.json_lines import JsonLines, write_lines
 from wikka_port.exchange.paths import ENDINGS, TakenPaths
 from wikka_port.exchange.records import (
+    CommentRecord,
     Digests,
     ExportError,
     FileRecord,
@@ -136,6 +137,9 @@ class _TextPage:
             if one.sha256:
                 self._texts.write_file(self.record.name, one)
 
+    def comments(self) -> Iterator[CommentRecord]:
+        return self._page.comments()
+
 
 def text_of(newest: RevisionRecord, *, convert: bool) -> tuple[bytes, str]:
     """Return the bytes of a page's text in the folder, and their format."""
@@ -199,6 +203,9 @@ class EditedPage:
 
     def files(self) -> Iterator[RecordedFile]:
         return self._page.files()
+
+    def comments(self) -> Iterator[CommentRecord]:
+        return self._page.comments()
 
     def _edited(self, newest: RevisionRecord) -> RevisionRecord | None:
         for convert in (False, True):

@@ -18,10 +18,17 @@ from typing import Any, BinaryIO, Final, NoReturn
 from xml.parsers import expat
 
 from wikka_port.dump_bytes import DumpBytes
-from wikka_port.exchange.json_lines import VERSION, checked_file, checked_page, checked_revision, checked_site
-from wikka_port.exchange.records import ExportError, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+from wikka_port.exchange.json_lines import (
+    VERSION,
+    checked_comment,
+    checked_file,
+    checked_page,
+    checked_revision,
+    checked_site,
+)
+from wikka_port.exchange.records import CommentRecord, ExportError, PageRecord, RecordedFile, RevisionRecord, SiteRecord
 
-_TARGETS: Final = frozenset({"export", "page", "revision", "file", "content", "end"})
+_TARGETS: Final = frozenset({"export", "page", "revision", "file", "content", "comment", "end"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class MediaWikiExport:
                 cursor.next_instruction()
                 yield XmlPage(record, cursor)
                 pages += 1
-                while cursor.present.kind in ("revision", "file", "content"):
+                while cursor.present.kind in ("revision", "file", "content", "comment"):
                     cursor.next_instruction()
                 self.consumed = cursor.consumed
             if cursor.present.kind != "end" or cursor.present.values.get("pages") != pages:
@@ -187,6 +194,16 @@ class XmlPage:
             yield RecordedFile(one, self._pieces() if is_first or (one.sha256 and not one.size_bytes) else None)
             while self._cursor.present.kind == "content":
                 self._cursor.next_instruction()
+
+    def comments(self) -> Iterator[CommentRecord]:
+        while self._cursor.present.kind in ("revision", "content", "file"):
+            self._cursor.next_instruction()
+        last = 0
+        while self._cursor.present.kind == "comment":
+            one = checked_comment(self._cursor.present.values, self._cursor.damaged, last)
+            self._cursor.next_instruction()
+            yield one
+            last = one.number
 
     def _pieces(self) -> Iterator[bytes]:
         while self._cursor.present.kind == "content":

@@ -33,7 +33,14 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 from wikka_port.exchange.json_lines import VERSION, record_fields
-from wikka_port.exchange.records import DigestingSource, Digests, RecordedFile, RecordSource, RevisionRecord
+from wikka_port.exchange.records import (
+    CommentRecord,
+    DigestingSource,
+    Digests,
+    RecordedFile,
+    RecordSource,
+    RevisionRecord,
+)
 from wikka_port.markup.wikitext_writing import to_wikitext
 
 MARK: Final = b"<?wikka-export "
@@ -83,6 +90,8 @@ def write_mediawiki(source: RecordSource, write: Write) -> Digests:
             writer.write_revision(one)
         for file in page.files():
             writer.write_file(file)
+        for comment in page.comments():
+            writer.write_comment(comment)
         writer.end_page()
     writer.end()
     return digesting.digests
@@ -139,6 +148,9 @@ class _XmlWriter:
         self._put(_instruction("wikka-file", record_fields(file.record)) + "\n")
         for piece in file.content or ():
             self._put(_instruction("wikka-content", {"data": base64.b64encode(piece).decode()}) + "\n")
+
+    def write_comment(self, one: CommentRecord) -> None:
+        self._put(_instruction("wikka-comment", record_fields(one)) + "\n")
 
     def end_page(self) -> None:
         self._put("</page>\n")

@@ -8,7 +8,7 @@ A page whose revisions go while they are read (somebody purges it, or an import 
 ``ExportError``: an export with a hole would look whole.
 
 Without ``may_read`` the records are the operator's: all pages, with rights and hidden revisions.  With it they are what
-one visitor may read: no rights but the owner, no hidden revisions.
+one visitor may read: no rights but the owner, no hidden revisions, no comments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from wikka_port import history, schema
-from wikka_port.exchange.records import ExportError, FileRecord, PageRecord, RecordedFile, RevisionRecord, SiteRecord
+from wikka_port.comments.comment_rows import COMMENT_FAMILY, Comment, comments_in
+from wikka_port.exchange.records import (
+    CommentRecord,
+    ExportError,
+    FileRecord,
+    PageRecord,
+    RecordedFile,
+    RevisionRecord,
+    SiteRecord,
+)
 from wikka_port.files.file_rows import FILE_FAMILY, FileVersion, files_in
 from wikka_port.files.refusals import FileRefused, MissingContent
 from wikka_port.history import fresh_cells
@@ -37,7 +46,7 @@ from wikka_port.pages import Wiki, rights_in
 from wikka_port.rights.rules import FAMILY, PageRights
 
 MayRead = Callable[[str, PageRights], bool]
-_COLUMNS = (b"meta", FAMILY, FILE_FAMILY)
+_COLUMNS = (b"meta", FAMILY, FILE_FAMILY, COMMENT_FAMILY)
 
 
 class StorePages:
@@ -156,6 +165,12 @@ class StorePage:
                     content = self._content(version)
                 yield RecordedFile(file_record(version), content)
 
+    def comments(self) -> Iterator[CommentRecord]:
+        head = comments_in(self._row)
+        if self._is_whole and head.number:
+            history_key = head_of(self._row).place(self._key)
+            yield from map(comment_record, self._wiki.comments.every(history_key, head))
+
     def _versions(self, name: str) -> list[FileVersion]:
         try:
             return self._wiki.files.versions(self.record.name, name)[::-1]
@@ -183,4 +198,21 @@ def file_record(version: FileVersion) -> FileRecord:
         size_bytes=version.size_bytes,
         sha256=version.sha256,
         metadata=version.metadata,
+    )
+
+
+def comment_record(one: Comment) -> CommentRecord:
+    """Return the record of a comment, without the browser that sent it."""
+    return CommentRecord(
+        number=one.number,
+        time_ms=one.time_ms,
+        author=one.author,
+        text=one.text,
+        signed=one.signed,
+        markup=one.markup,
+        parent=one.parent,
+        state=one.state,
+        edited_ms=one.edited_ms,
+        removed_by=one.removed_by,
+        origin=one.origin,
     )

@@ -4,7 +4,7 @@
     2. rights of pages that are not here yet, before their first revision
     3. revisions, through ``importer``: what is here is left alone, and what was written here stays
     4. rights of the other pages, unless somebody changed them here
-    5. files with their versions
+    5. files with their versions, then comments
     6. comparison, which hides revisions that are hidden in the source and were visible here
 
 Each step leaves alone what it did before, so an import that was killed is continued by calling it again.  A source
@@ -18,16 +18,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from wikka_port.exchange.comment_import import CommentImport, CommentReport
 from wikka_port.exchange.file_import import FileImport, FileReport
 from wikka_port.exchange.page_source import StorePage, StorePages
 from wikka_port.exchange.record_parts import RecordParts
 from wikka_port.exchange.records import (
     KINDS,
+    CommentRecord,
     Digests,
     FileRecord,
     ReadSource,
     RecordedPage,
     RevisionRecord,
+    comment_digest,
     file_digest,
     revision_digest,
     rights_digest,
@@ -72,6 +75,7 @@ class RecordsImported:
     rights: RightsReport
     site: list[str]
     files: FileReport
+    comments: CommentReport
     compared: Comparison
 
 
@@ -103,13 +107,16 @@ class RecordImport:
         summary = importer.run()
         if has_rights:
             move.finish(self._rights())
-        files = FileImport(self._wiki.files)
+        files, comments = FileImport(self._wiki.files), CommentImport(self._wiki.comments)
         for page in self._source.pages():
             if page.record.name not in summary.stored.deleted:
                 files.bring_in(page)
+                comments.bring_in(page)
         changed_here = {line.rpartition(":")[0] for line in report.changed}
         compared = RecordComparison(self._wiki, summary.stored.deleted, changed_here, has_rights=has_rights)
-        return RecordsImported(summary, report, site or [], files.report, compared.compare_pages(self._source))
+        return RecordsImported(
+            summary, report, site or [], files.report, comments.report, compared.compare_pages(self._source)
+        )
 
     def _rights(self) -> Iterator[tuple[str, str, Lists]]:
         for page in self._source.pages():
@@ -170,6 +177,8 @@ class RecordComparison:
             self.compared.source.add_revision(page.record.name, place, one)
         for file in page.files():
             self.compared.source.add_file(page.record.name, file.record)
+        for comment, parent_ms in _with_parents(page.comments()):
+            self.compared.source.add_comment(page.record.name, comment, parent_ms)
 
     def _compare_page(self, page: RecordedPage, there: StorePage) -> None:
         record = page.record
@@ -184,6 +193,7 @@ class RecordComparison:
             here.setdefault(file.record.name, []).append(file.record)
         for file in page.files():
             self._compare_file(record.name, file.record, here.get(file.record.name, []))
+        self._compare_comments(page, there)
 
     def _compare_revisions(self, page: RecordedPage, there: StorePage) -> None:
         name, stored = page.record.name, there.revisions()
@@ -209,6 +219,17 @@ class RecordComparison:
             return present  # the newest: the comparison names it
         return replace(present, hidden=True)
 
+    def _compare_comments(self, page: RecordedPage, there: StorePage) -> None:
+        name = page.record.name
+        here = {one.key: (one, parent_ms) for one, parent_ms in _with_parents(there.comments())}
+        for one, parent_ms in _with_parents(page.comments()):
+            self.compared.source.add_comment(name, one, parent_ms)
+            found = here.get(one.key)
+            if found is not None:
+                self.compared.store.add_comment(name, *found)
+            if found is None or comment_digest(name, *found) != comment_digest(name, one, parent_ms):
+                self.compared.differs(f"{name}: the comment {one.number} differs or is not here")
+
     def _compare_file(self, page: str, one: FileRecord, here: list[FileRecord]) -> None:
         self.compared.source.add_file(page, one)
         found = next((there for there in here if there.number == one.number), None)
@@ -216,3 +237,11 @@ class RecordComparison:
             self.compared.store.add_file(page, found)
         if found is None or file_digest(page, found) != file_digest(page, one):
             self.compared.differs(f"{page}: the file {one.name}, version {one.number}, differs or is not here")
+
+
+def _with_parents(comments: Iterator[CommentRecord]) -> Iterator[tuple[CommentRecord, int]]:
+    """Yield each comment with the time of the one that it answers, or 0."""
+    times: dict[int, int] = {}
+    for one in comments:
+        times[one.number] = one.time_ms
+        yield one, times.get(one.parent, 0)

@@ -1,8 +1,8 @@
 """(pure) A page, a revision and a file as every form of an export carries them; and the digests that compare two sides.
 
-A source of records yields pages.  A page yields its revisions, the oldest first, and then its files: of each file the
-versions, the oldest first.  A file's content comes with the first version that has it; later versions of the page with
-the same content, and removals, come without.
+A source of records yields pages.  A page yields its revisions, the oldest first, then its files, of each file the
+versions, the oldest first, and then its comments by number, each behind the one that it answers.  A file's content
+comes with the first version that has it; later versions of the page with the same content, and removals, come without.
 
 A digest is the sum of the SHA-256 of all records of a kind, modulo 2^256, so the order of pages does not count.  A
 revision's digest contains its place in the history and not its number: a page that had been deleted and made anew
@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Protocol
 
+from wikka_port.comments.comment_rows import VISIBLE
 from wikka_port.markup.formats import WIKKA
 from wikka_port.page_languages import ENGLISH
 from wikka_port.schema import folded
 
-KINDS: Final = ("revisions", "rights", "files")
+KINDS: Final = ("revisions", "rights", "files", "comments")
 LISTS: Final = ("read", "write", "comment_read", "comment_post")
 _MODULUS: Final = 1 << 256
 _ABSENT: Final = "\0"  # no list, source or origin has this text
@@ -83,13 +84,33 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class CommentRecord:
+    number: int
+    time_ms: int
+    author: str
+    text: str = ""
+    signed: str = ""
+    markup: str = WIKKA
+    parent: int = 0  # number of the comment that it answers; 0: none
+    state: str = VISIBLE
+    edited_ms: int = 0
+    removed_by: str = ""  # "author" or "owner"
+    origin: str = ""  # of an import
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """The fields by which both sides recognise the comment; its number may be another."""
+        return self.time_ms, self.author, self.origin
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedFile:
     record: FileRecord
     content: Iterator[bytes] | None  # None: a removal, or the content came with an earlier version of the page
 
 
 class RecordedPage(Protocol):
-    """A page of a source; its revisions are read before its files, and both before the next page."""
+    """A page of a source; revisions are read before files, files before comments, and all before the next page."""
 
     @property
     def record(self) -> PageRecord: ...
@@ -97,6 +118,10 @@ class RecordedPage(Protocol):
     def revisions(self) -> Iterator[RevisionRecord]: ...
 
     def files(self) -> Iterator[RecordedFile]: ...
+
+    def comments(self) -> Iterator[CommentRecord]:
+        """Yield the comments; a form without them yields none."""
+        ...
 
 
 class RecordSource(Protocol):
@@ -146,6 +171,14 @@ def file_digest(page: str, one: FileRecord) -> int:
     )
 
 
+def comment_digest(page: str, one: CommentRecord, parent_ms: int) -> int:
+    """Return the digest of a comment; ``parent_ms`` is the time of the comment that it answers."""
+    return _digest(
+        *("comment", page, one.time_ms, one.author, one.signed, one.text, one.markup, parent_ms, one.state),
+        *(one.edited_ms, one.removed_by, one.origin),
+    )
+
+
 def _digest(*parts: str | int) -> int:
     made = sha256()
     for part in parts:
@@ -172,6 +205,9 @@ class Digests:
     def add_file(self, page: str, one: FileRecord) -> None:
         self._add("files", file_digest(page, one))
 
+    def add_comment(self, page: str, one: CommentRecord, parent_ms: int) -> None:
+        self._add("comments", comment_digest(page, one, parent_ms))
+
     def _add(self, kind: str, digest: int) -> None:
         self.counts[kind] += 1
         self._sums[kind] = (self._sums[kind] + digest) % _MODULUS
@@ -180,8 +216,9 @@ class Digests:
         return f"{self._sums[kind]:064x}"
 
     def as_lines(self) -> list[str]:
-        """Return a line for each kind: count and digest."""
-        return [f"{kind}: {self.counts[kind]:,}, {self.digest(kind)}" for kind in KINDS]
+        """Return a line for each kind: count and digest.  Only some forms have comments, so none are not named."""
+        kinds = [kind for kind in KINDS if kind != "comments" or self.counts[kind]]
+        return [f"{kind}: {self.counts[kind]:,}, {self.digest(kind)}" for kind in kinds]
 
 
 class DigestingSource:
@@ -214,4 +251,11 @@ class _DigestingPage:
     def files(self) -> Iterator[RecordedFile]:
         for one in self._page.files():
             self._digests.add_file(self.record.name, one.record)
+            yield one
+
+    def comments(self) -> Iterator[CommentRecord]:
+        times: dict[int, int] = {}
+        for one in self._page.comments():
+            times[one.number] = one.time_ms
+            self._digests.add_comment(self.record.name, one, times.get(one.parent, 0))
             yield one

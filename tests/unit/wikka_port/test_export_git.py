@@ -81,7 +81,9 @@ def test_git_takes_it_and_gives_it_back_without_a_difference(repository: Path) -
 def test_the_tree_is_what_a_person_expects(repository: Path) -> None:
     git(repository, "fast-import", "--quiet", given=written(FIXED))
     names = git(repository, "-c", "core.quotePath=no", "ls-tree", "-r", "--name-only", "main").decode().splitlines()
-    assert names == [".wikka/pages.jsonl", ".wikka/source/日本.txt", "Harbour/Pier.md", "日本.wikka"]
+    assert names == [
+        *(".wikka/comments.jsonl", ".wikka/pages.jsonl", ".wikka/source/日本.txt", "Harbour/Pier.md", "日本.wikka")
+    ]
     assert git(repository, "show", "main:Harbour/Pier.md") == b"# Zwei\n"
     assert git(repository, "show", "main~1~1:files/Harbour/Pier/pier.txt") == b"a pier\n"
     log = git(repository, "log", "--format=%an %at %s", "main~4", "--", "Harbour").decode().splitlines()
