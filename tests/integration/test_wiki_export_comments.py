@@ -70,6 +70,22 @@ def test_comments_come_below_those_that_are_there_and_follow_later_changes(form:
         assert place.head.count == 4
 
 
+def test_a_wikkawiki_gives_comments_back_as_they_were_typed(tmp_path: Path) -> None:
+    with wiki_in(tmp_path / "old") as old, wiki_in(tmp_path / "new") as new:
+        old.save("Page", "text", author="Ada", base=0, time_ms=1_000)
+        add(old, "two lines\n\n<b> & \"quotes\"\n", 2_000, author="Łukasz")
+        add(old, "answer", 3_000, parent=1)
+        add(old, "spam", 4_000)
+        change(old, 3, state=REMOVED, removed_by="owner")
+        assert command(old, "export", "--to", "wikkawiki", tmp_path / "wikka.sql").exit_code == 0
+        for line in ("3 comments", "already"):
+            done = command(new, "import-wikkawiki", "--dump", tmp_path / "wikka.sql")
+            assert done.exit_code == 0, (line, done.output)
+        assert [(one.text, one.author, one.parent, one.state, one.time_ms) for one in comments(new)] == [
+            (one.text, one.author, one.parent, one.state, one.time_ms) for one in comments(old)
+        ]
+
+
 def test_what_one_visitor_may_read_has_no_comments(tmp_path: Path) -> None:
     with wiki_in(tmp_path / "old") as old:
         old.save("Page", "text", author="Ada", base=0)

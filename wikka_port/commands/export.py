@@ -55,7 +55,7 @@ _PIPE: Final = "-"
 def export(
     out: Path, form: str, folder: Path | None, readable_by: str | None, convert: bool, store: StoreOptions
 ) -> None:
-    """Write the pages of the wiki to OUT, with revisions, rights and files.
+    """Write the pages of the wiki to OUT, with revisions, rights, files and comments.
 
     \b
     Everything, exactly, one record a line; .gz compresses it:
@@ -76,8 +76,8 @@ def export(
       wikka import wiki.jsonl.gz
 
     The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
-    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Comments
-    are in all forms but wikkawiki, accounts in wikkawiki alone, drafts and deleted pages in none.
+    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
+    are in the form wikkawiki alone, drafts and deleted pages in none.
 
     OUT is a file, or a folder for markdown; - is the standard output. OUT gets its name when it is whole; an export
     that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each kind of
@@ -158,6 +158,7 @@ def _print_report(report: SqlReport) -> None:
         (report.lists, "pages with lists of rights"),
         (report.users, "users, without passwords: nobody can sign in until a new one is set"),
         (report.files, "files"),
+        (report.comments, "comments"),
         (report.hidden, "hidden revisions left out: everybody could read them there"),
         (report.cut_notes, "notes cut"),
     ):

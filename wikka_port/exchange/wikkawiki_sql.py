@@ -1,4 +1,4 @@
-"""A wiki as SQL for the MySQL of WikkaWiki 1.4.2: all tables of its schema, with pages, lists, users and links.
+"""A wiki as SQL for the MySQL of WikkaWiki 1.4.2: all tables of its schema: pages, lists, users, links, comments.
 
     SET NAMES utf8mb4;
     CREATE TABLE wikka_pages (id int(10) unsigned NOT NULL auto_increment, tag varchar(75) ...);
@@ -10,9 +10,9 @@ HTML entities, as WikkaWiki stores them.
 
 WikkaWiki has no room for some things, which ``SqlReport`` names: a page whose name is over TAG_CHARS or has another
 page of its spelling but case is left out, since MySQL holds them equal; notes are cut; hidden revisions are left out,
-since everybody could read them there; Markdown is shown as its source.  A page that a list of its own, of a prefix or
-of the site protects gets all four lists, so that it does not hang on the settings there.  Accounts come without a
-password: no hash of this wiki is one that PHP checks.
+since everybody could read them there, and so are comments that wait; Markdown is shown as its source.  A page that a
+list of its own, of a prefix or of the site protects gets all four lists, so that it does not hang on the settings
+there.  Accounts come without a password: no hash of this wiki is one that PHP checks.
 
 Rows wait in a temporary database on disk, to be sorted by time.
 """
@@ -30,8 +30,17 @@ from pathlib import Path
 from typing import Final
 
 from wikka_port.accounts.records import Account
+from wikka_port.comments.comment_rows import REMOVED, VISIBLE
 from wikka_port.exchange.paths import safe_segment
-from wikka_port.exchange.records import LISTS, FileRecord, PageRecord, RecordedPage, RecordSource, RevisionRecord
+from wikka_port.exchange.records import (
+    LISTS,
+    CommentRecord,
+    FileRecord,
+    PageRecord,
+    RecordedPage,
+    RecordSource,
+    RevisionRecord,
+)
 from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.whole_file import ContentFolder
 from wikka_port.markup.formats import MARKDOWN
@@ -88,14 +97,16 @@ class SqlReport:
     lists: int = 0
     users: int = 0
     files: int = 0
+    comments: int = 0
     without_room: list[str] = field(default_factory=list)  # pages and files that were left out
     markdown: list[str] = field(default_factory=list)
     hidden: int = 0  # revisions that were left out
     cut_notes: int = 0
     settings: list[str] = field(default_factory=list)  # for wikka.config.php
 
-    def count(self, *, pages: int = 0, revisions: int = 0, lists: int = 0, users: int = 0) -> None:
+    def count(self, *, pages: int = 0, revisions: int = 0, lists: int = 0, users: int = 0, comments: int = 0) -> None:
         self.pages += pages
+        self.comments += comments
         self.revisions += revisions
         self.lists += lists
         self.users += users
@@ -124,6 +135,7 @@ def write_wikkawiki(
                 writer.add_page(page.record, page.revisions())
                 if uploads is not None:
                     report.note_files(*uploads.add_page(page))
+                writer.write_comments(page.record.name, page.comments())
         writer.write_pages()
     if uploads is not None:
         uploads.finish()
@@ -240,6 +252,19 @@ class _SqlWriter:
         self._insert("acls", tag, *map(_entities, found))
         self._report.count(lists=1)
 
+    def write_comments(self, name: str, comments: Iterable[CommentRecord]) -> None:
+        """Write a page's comments as WikkaWiki stores them: the typed text with entities, and a break in each line."""
+        tag, ids = _tag(name), dict[int, int]()
+        for one in comments:
+            if one.state not in (VISIBLE, REMOVED):
+                continue
+            self._report.count(comments=1)
+            ids[one.number] = number = self._report.comments
+            text = _entities(one.text).replace("\n", "<br />\n")
+            state = "deleted" if one.state == REMOVED else None
+            author = _entities(one.author)[:TAG_CHARS]
+            self._insert("comments", number, tag, _time(one.time_ms), text, author, ids.get(one.parent), state, None)
+
     def write_pages(self) -> None:
         found = self._database.execute(
             "SELECT time_ms, tag, body, owner, user, latest, note FROM rows ORDER BY time_ms, tag, place"
@@ -286,4 +311,6 @@ def _time(time_ms: int) -> str:
 
 
 def _literal(value: object) -> str:
+    if value is None:
+        return "NULL"
     return str(value) if isinstance(value, int) else f"'{str(value).translate(_ESCAPED)}'"
