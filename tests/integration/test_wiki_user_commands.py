@@ -145,3 +145,22 @@ def test_mail_needs_to_know_where_links_lead(tmp_path: Path) -> None:
     ):
         done = CliRunner().invoke(main, ["serve", *given])
         assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
+
+
+def test_a_key_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
+    accounts = accounts_of(wiki)
+    accounts.directory.make("Key Owner", status="active")
+    made = wikka("user", "key", "Key Owner", "--scope", "read", "--scope", "write", "--label", "a report")
+    token = made.stdout.strip()
+    caller = accounts.keys.caller(token, "")
+    assert caller is not None
+    assert (caller.visitor.name, caller.scopes) == ("Key Owner", {"read", "write"})
+    (listed,) = json.loads(wikka("user", "key", "Key Owner", "--list", "--json").stdout)
+    assert (listed["label"], listed["scopes"]) == ("a report", "read write")
+    assert "a report" in wikka("user", "key", "Key Owner", "--list").stdout
+    assert wikka("user", "key", "Key Owner", "--end", "ab").exit_code == 1
+    assert wikka("user", "key", "Key Owner", "--end", listed["hash"]).exit_code == 0
+    assert accounts.keys.caller(token, "") is None
+    accounts.directory.make("Not Yet", status="pending")
+    assert "only an active account" in wikka("user", "key", "Not Yet").output
+    assert "key made" in wikka("user", "audit").stdout
