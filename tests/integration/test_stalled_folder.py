@@ -42,6 +42,10 @@ def test_a_folder_that_stalls_costs_no_server_and_no_answer(tmp_path: Path) -> N
 
         before = [(one["name"], one["incarnation"]) for one in shell.json("servers", *at)["servers"]]
         clients = [store.connection() for _ in range(4)]
+        for one in clients:
+            # A server without a link to the owner cannot open one while the owner waits for its disk: it refuses the
+            # call after its time for routes, and nothing is done.  A link that is open carries the call.
+            assert one.table(b"pages").row(b"x") == {b"text:a": b"1"}
         makers = [
             store.connection() for _ in range(2)
         ]  # of each server one: that without the region reaches the master
