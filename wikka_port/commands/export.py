@@ -62,7 +62,7 @@ def export(
       wikka export --to json-lines wiki.jsonl.gz
     The same with the contents of files in a folder beside it:
       wikka export --to json-lines wiki.jsonl --files wiki-files/
-    What everybody may read:
+    The pages that everybody may read:
       wikka export --to json-lines --readable-by anonymous public.jsonl
     A repository of git, with a commit for each revision:
       git init wiki && wikka export --to git - | git -C wiki fast-import && git -C wiki checkout main

@@ -191,7 +191,7 @@ def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
 def handle_theme(site: Site, request: Request, name: str) -> Response:
     """Set the colours of a browser without an account (``?theme=dark``), and lead back to the page with the link.
 
-    It is a link, so that it needs neither script nor a token: a request that another site sends changes nothing.
+    The link needs neither script nor a token: a request that another site sends changes nothing.
     """
     if site.visitor.name is not None:
         return redirect(site_path("settings"))

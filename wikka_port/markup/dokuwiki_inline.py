@@ -223,8 +223,8 @@ class Inline:
         safe = safe_url(url)
         if safe is None:
             return self._words(label)
-        kind = "mail" if safe.startswith("mailto:") else "external"
-        return markdown_writing.outside(Outside(safe, label, kind))  # type: ignore[arg-type]
+        is_mail = safe.startswith("mailto:")
+        return markdown_writing.outside(Outside(safe, label, "mail" if is_mail else "external"))
 
     def _address(self, target: str) -> str | None:
         """Return the address of a link that leaves the wiki, or None for a link to a page."""
