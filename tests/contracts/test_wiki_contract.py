@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.cluster_process import ClusterProcess
 from tests.support.deep import cases
-from tests.support.many_nodes import NodesCluster
+from tests.support.many_nodes import PATIENT, NodesCluster
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcess
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
-    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3) as running:
+    with NodesCluster(tmp_path_factory.mktemp("nodes") / "data", 3, *PATIENT) as running:
         yield running
 
 

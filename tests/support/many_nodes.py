@@ -343,7 +343,7 @@ def cluster_of(kind: str, folder: Path, count: int, *flags: str) -> ClusterProce
     """Return a cluster that a ``with`` block starts: ``servers`` of one node, or ``nodes`` of one server each."""
     if kind == "servers":
         return ClusterProcess(folder, count, "--web-port", "0", *flags)
-    return NodesCluster(folder, count, *flags)
+    return NodesCluster(folder, count, *PATIENT, *flags)
 
 
 @contextmanager
