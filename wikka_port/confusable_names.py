@@ -96,10 +96,25 @@ def similar_names(name: str) -> list[str]:
     return [other for other in found if other == bare or other.isascii()]
 
 
+def without_hidden(text: str) -> str:
+    """Return ``text`` without invisible characters."""
+    return "".join(character for place, character in enumerate(text) if not _is_hidden(text, place))
+
+
+def latin_reading(word: str) -> str:
+    """Return the Latin word that a reader takes ``word`` for, or ``word`` if one of its letters looks like none."""
+    latin = _as_latin(word)
+    return latin if latin.isascii() else word
+
+
+def has_mixed_scripts(word: str) -> bool:
+    """Return whether letters of several alphabets stand in a word, which reads as a Latin one."""
+    return not word.isascii() and _is_mixed(word) and latin_reading(word).isascii()
+
+
 def plain(name: str) -> str:
     """Return ``name`` without invisible characters, its letters and digits in their usual form."""
-    seen = "".join(character for place, character in enumerate(name) if not _is_hidden(name, place))
-    usual = unicodedata.normalize("NFKC", seen)
+    usual = unicodedata.normalize("NFKC", without_hidden(name))
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in usual).rstrip(_FINAL + " ")
 
 

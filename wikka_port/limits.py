@@ -144,3 +144,12 @@ MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page searched for the newe
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
 DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500
+
+# --- antispam ---------------------------------------------------------------------------------------
+
+ANTISPAM_ENTRIES_MAX: Final = 2_000  # of a list of words or of sites
+ANTISPAM_ANSWERS_MAX: Final = 20  # to the site's question
+ANTISPAM_ENTRY_CHARS: Final = 200
+SAME_TEXT_PAGES: Final = 3  # edits that may add the same text in a row, of everybody together
+SAME_TEXT_PER_MINUTE: Final = 0.05
+SAME_TEXT_CHARS_MIN: Final = 40  # a shorter text is a common phrase
