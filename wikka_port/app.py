@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
@@ -183,14 +184,17 @@ def _handled(site: Site, request: Request, where: Route) -> Response:
 
 def _visitor(site: Site, request: Request) -> Visitor:
     """Return who sends the request.  Calls the store only for a session cookie.  Raises StoreUnavailable."""
-    network_hash = site.networks.of(request.remote_addr or "")
+    address = request.remote_addr or ""
+    network_hash = site.networks.of(address)
     found = None
     name = site.accounts.sign_on.name(request)
     if name:
         found = site.accounts.sign_on.visitor(name, network_hash)
     elif session := cookies.cookie(request, cookies.SESSION):
         found = site.accounts.sessions.visitor(session, network_hash)
-    return found or with_theme(unregistered(network_hash), cookies.cookie(request, cookies.THEME))
+    return replace(
+        found or with_theme(unregistered(network_hash), cookies.cookie(request, cookies.THEME)), address=address
+    )
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:

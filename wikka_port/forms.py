@@ -63,8 +63,21 @@ def reason_in(request: Request) -> str:
 def form_page(site: Site, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
     """Return ``template`` with a new token as ``csrf``; no cache may keep the page."""
     browser = _browser(site, request)
-    response = site.html(template, status=status, csrf=site.tokens.issue(browser, site.visitor.session), **values)
+    csrf = site.tokens.issue(browser, site.visitor.session)
+    response = site.html(template, status=status, csrf=csrf, begun=_begun(site, request) or csrf, **values)
     return _for(request, browser, response)
+
+
+def _begun(site: Site, request: Request) -> str:
+    """Return the token of the form that the person saw first, before previews and refusals; "" if there was none."""
+    given = request.form.get("begun", "") if request.method == "POST" else ""
+    browser = cookies.cookie(request, cookies.BROWSER)
+    return given if site.tokens.accepts(given, browser, site.visitor.session) else ""
+
+
+def form_age_s(site: Site, request: Request) -> float:
+    """Return the seconds since the person saw the form first; the form is genuine."""
+    return site.tokens.age_s(_begun(site, request) or request.form.get("csrf", ""))
 
 
 def form_json(site: Site, request: Request, values: Mapping[str, Any], *, status: int, fresh: bool) -> Response:

@@ -67,6 +67,10 @@ class FormTokens:
             return False
         return -60 <= self._clock() - int(issued, 16) <= self._max_age_s
 
+    def age_s(self, token: str) -> float:
+        """Return the seconds since an accepted token was issued."""
+        return self._clock() - int(token.partition(".")[0], 16)
+
     def _signed(self, visitor: str, session: str, issued: str) -> str:
         signed = f"{visitor}\n{session}\n{issued}" if session else f"{visitor}\n{issued}"
         mac = hmac.new(self._secret, signed.encode("utf-8", "replace"), "sha256")

@@ -44,6 +44,7 @@ class EditingLimits:
     previews: RateLimiter
     uploads: RateLimiter
     comments: RateLimiter
+    same_text: RateLimiter  # of everybody together, by the text
 
 
 def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callable[[], float]) -> EditingLimits:
@@ -54,6 +55,7 @@ def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callabl
         RateLimiter(limits.PREVIEWS_PER_MINUTE, limits.PREVIEW_BURST, buckets, clock, "preview "),
         RateLimiter(limits.UPLOADS_PER_MINUTE, limits.UPLOAD_BURST, buckets, clock, "upload "),
         RateLimiter(limits.COMMENTS_PER_MINUTE, limits.COMMENT_BURST, buckets, clock, "comment "),
+        RateLimiter(limits.SAME_TEXT_PER_MINUTE, limits.SAME_TEXT_PAGES, buckets, clock, "same text "),
     )
 
 

@@ -42,6 +42,9 @@ class Visitor:
     settings: Settings = DEFAULT
     session: str = ""  # the value that binds forms to this session; "": no session
     by_key: bool = False  # whether a program sends the request, with a key of the account (``accounts.api_keys``)
+    address: str = ""  # from which the request comes; never shown to other people
+    account_ms: int = 0  # when the account was made
+    edits: int = 0  # of the account, counted until antispam trusts it (``antispam.submissions``)
 
     @property
     def is_active(self) -> bool:

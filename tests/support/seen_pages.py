@@ -59,6 +59,7 @@ ROLE_OF: Final = {
 AT: Final[dict[str, Callable[[Scene], str]]] = {
     "confirm": lambda scene: _door(scene, "confirm"),
     "draft": lambda scene: page_path("Lent", "draft", draft=scene.draft),
+    "held": lambda scene: site_path("held", page="Farm", id=scene.review),
     "file": lambda scene: page_path("HomePage", "file", file="Plan.txt"),
     "moves": lambda scene: site_path("moves", job=scene.job.id.decode()),
     "suggestion": lambda scene: page_path("Lent", "suggestion", id=scene.suggestion),
@@ -128,6 +129,7 @@ def pages() -> list[Seen]:
         Seen("forbidden", "anonymous", "/Hidden"),
         Seen("old revision", "anonymous", page_path(NAME, revision=1)),
         Seen("inline difference", "anonymous", page_path(NAME, "diff", a=1, b=2, style="inline")),
+        Seen("what waits", "administrator", site_path("held")),
         Seen("work under way", "administrator", site_path("moves")),
         Seen("suggestions", "registered", page_path("Lent", "suggestion")),
         Seen("suggest", "anonymous", page_path("Lent", "suggestion")),

@@ -19,6 +19,7 @@ from tests.support.page_forms import Field, Form, read
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.factory import make_accounts
 from wikka_port.accounts.passwords import Passwords
+from wikka_port.antispam.submissions import TRAP
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import POSTABLE
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
@@ -96,6 +97,7 @@ class Scene:
             self._comment(browser, f"typed {number + 1}")
         self.draft = self._keep_a_draft()
         self.suggestion = self._suggest_a_change()
+        self.review = self._send_for_review()
 
     def _keep_a_draft(self) -> str:
         """Keep a draft of Rita's for the page Lent."""
@@ -113,6 +115,16 @@ class Scene:
         visitor = self.web.other_visitor()
         visitor.post("/Lent/suggestion", {**visitor.form("/Lent/suggestion"), "body": "A text of Rita.", "send": "1"})
         return self.wiki.suggestions.of("Lent")[0].id
+
+    def _send_for_review(self) -> str:
+        """Send a text that antispam keeps for an administrator; return its id."""
+        visitor = self.web.other_visitor()
+        links = " ".join(f"https://farm{number}.example" for number in range(20))
+        form = visitor.form("/Farm/edit")
+        self.web.now += 60  # a form with links that returns at once is a program's
+        visitor.post("/Farm/edit", {**form, "body": links, "save": "1"})
+        self.web.now -= 60
+        return self.wiki.suggestions.waiting()[0].id
 
     def _delete_a_page_and_begin_a_job(self) -> None:
         """Make a stopped job of Root's, and delete a page called Gone."""
@@ -145,6 +157,7 @@ class Scene:
         found += [page_path("HomePage", "comments", **{target: own}) for target in ("answer", "edit", "remove")]
         if role == "administrator":
             found += [page_path("Gone", "undelete"), site_path("moves", job=self.job.id.decode())]
+            found.append(site_path("held", page="Farm", id=self.review))
             found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]
         if role == "registered":
             found += [page_path("Lent", "suggestion", id=self.suggestion), page_path("Lent", "draft", draft=self.draft)]
@@ -247,7 +260,7 @@ def filled(browser: WikiClient, sent: Sent) -> dict[str, str]:
     token = fresh_token(browser, sent.page)
     fields = {**sent.fields(), "csrf": token}
     for field in sent.form.fields:
-        if field.is_typed and (field.name in FILLED or not fields.get(field.name)):
+        if field.is_typed and field.name != TRAP and (field.name in FILLED or not fields.get(field.name)):
             fields[field.name] = FILLED.get(field.name, "Typed")
     return fields
 

@@ -41,7 +41,7 @@ LABEL_CHARS_MAX: Final = 60
 DAYS_MAX: Final = 730
 _PREFIX: Final = "wk_"  # by which scanners for leaked secrets find a token
 _DAY_MS: Final = 24 * 3600 * 1000
-_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
+_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS, b"settings")
 
 
 @dataclass(frozen=True, slots=True)

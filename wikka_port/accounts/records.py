@@ -26,6 +26,7 @@ class Account:
     password: str  # its hash; "": none, so nobody can sign in with a password
     created_ms: int
     settings: Settings
+    edits: int = 0  # counted until antispam trusts the account (``antispam.submissions``)
 
 
 def account_of(row: bytes, cells: Cells) -> Account | None:
@@ -33,7 +34,7 @@ def account_of(row: bytes, cells: Cells) -> Account | None:
     status = _text(cells, tables.STATUS)
     if tables.NAME not in cells or status not in STATUSES:
         return None
-    created = cells.get(tables.CREATED, b"")
+    created, edits = (cells.get(column, b"") for column in (tables.CREATED, tables.EDITS))
     return Account(
         row=row,
         id=_text(cells, tables.ID),
@@ -44,6 +45,7 @@ def account_of(row: bytes, cells: Cells) -> Account | None:
         password=_text(cells, tables.PASSWORD),
         created_ms=int(created) if created.isdigit() else 0,
         settings=settings_in(cells),
+        edits=int(edits) if edits.isdigit() else 0,
     )
 
 

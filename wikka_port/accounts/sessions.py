@@ -52,7 +52,7 @@ _SYSTEMS: Final = (
 )
 
 SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
-_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, b"settings")
+_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS, b"settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +186,6 @@ def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Vis
         network_hash=network_hash,
         settings=account.settings,
         session=session.decode(),
+        account_ms=account.created_ms,
+        edits=account.edits,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from werkzeug.wrappers import Request, Response
 
@@ -49,7 +49,7 @@ def enter(site: Site, request: Request) -> Entered:
     _end(site, request)  # one session of a browser at a time
     ticket = ticket_of(cookie)
     assert ticket is not None, "it was made a moment ago"
-    visitor = visitor_of(account, site.visitor.network_hash, ticket.column)
+    visitor = replace(visitor_of(account, site.visitor.network_hash, ticket.column), address=site.visitor.address)
     speak(site.language_of(visitor))
     return Entered(site.for_new_session(visitor), cookie, form.get("keep") == "1")
 

@@ -7,7 +7,8 @@
     tokens     sha256 of the token               t (31 days)                links for one use
     audit      salt, inverted ms (13), id (16)   a, n (90 days)             changes of accounts and rights
     networks   md5 of page, inverted number      n (90 days)                networks of authors without an account
-    site       "accounts"                        secret                     the secret of the addresses' HMAC
+    site       "antispam"                        settings                   see ``antispam.stored_policy``
+               "accounts"                        secret                     the secret of the addresses' HMAC
                "format"                          secret                     the folder's format (``folder_format``)
                "served"                          secret                     the address of the wiki that started last
                "passwords"                       secret                     the kinds of old hashes (``passwords``)
@@ -15,6 +16,7 @@
 Cells of ``users``:
     account:id         16 random hexadecimal digits: the cell that takes the name (absent before)
     account:name account:status account:admin account:email account:password account:created account:renamed
+    account:edits                                accepted edits, until antispam trusts the account
     account:origin                               of an account that was moved here (``wikkawiki.account_move``)
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
@@ -65,7 +67,7 @@ TABLES: Final = (
     TableSpec(TOKENS, {"t": _family(TOKENS_S)}, {}),
     TableSpec(AUDIT, {"a": _family(), "n": _family(NETWORKS_S)}, {}),
     TableSpec(NETWORKS, {"n": _family(NETWORKS_S)}, {}),
-    TableSpec(SITE, {"secret": _family()}, {}),
+    TableSpec(SITE, {"secret": _family(), "settings": _family()}, {}),
 )
 
 ID: Final = b"account:id"
@@ -75,6 +77,7 @@ ADMIN: Final = b"account:admin"
 EMAIL: Final = b"account:email"
 PASSWORD: Final = b"account:password"
 CREATED: Final = b"account:created"
+EDITS: Final = b"account:edits"
 ORIGIN: Final = b"account:origin"
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"

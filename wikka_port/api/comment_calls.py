@@ -7,6 +7,7 @@ from typing import Final
 
 from werkzeug.wrappers import Response
 
+from wikka_port.antispam.submissions import judged, note_accepted
 from wikka_port.api import records
 from wikka_port.api.call import Call, Rejected, answer, no_content
 from wikka_port.api.page_calls import existing_page
@@ -45,6 +46,13 @@ def _checked_text(typed: str, page: Page) -> str:
     return text
 
 
+def _require_accepted(call: Call, former: str, text: str) -> None:
+    """Raise Rejected (422), with what to change, if antispam does not accept the text."""
+    verdict = judged(call.site, call.request, "comment", former, text, has_form=False)
+    if verdict.action != "accept":
+        raise Rejected(422, str(verdict))
+
+
 def add_comment(call: Call) -> Response:
     """Add a comment, once for each ``id``."""
     given: records.NewComment = call.body
@@ -55,6 +63,7 @@ def add_comment(call: Call) -> Response:
     if wait_s:
         said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)
+    _require_accepted(call, "", text)
     visitor = call.site.visitor
     made = comments.add(
         NewComment(
@@ -66,6 +75,7 @@ def add_comment(call: Call) -> Response:
             parent=given.answers or 0,
         )
     )
+    note_accepted(call.site)
     call.site.wiki.settle("", call.site.config.settle_s)
     return answer(CommentRecord.of(made, page.markup), 201)
 
@@ -75,6 +85,7 @@ def edit_comment(call: Call) -> Response:
     given: records.CommentText = call.body
     page, comments = _comments(call)
     text = _checked_text(given.text, page)
+    _require_accepted(call, comments.comment_at(call.parameters.number).text, text)
     comments.edit(call.parameters.number, text, call.site.accounts.clock_ms())
     page, comments = _comments(call)
     return answer(CommentRecord.of(comments.comment_at(call.parameters.number), page.markup))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -94,6 +95,7 @@ def _run(site: Site, request: Request, network: str) -> Response:
         if token is None:
             return _unauthorized(_("This needs a key: make one in the settings of your account."), "")
         raise Rejected(403, _("The key has not the scope “{scope}”.", scope=operation.scope))
+    visitor = replace(visitor, address=request.remote_addr or "")
     speak(site.language_of(visitor))
     parameters = _parameters(operation, request)
     if operation.body is not None and (request.content_length or 0) > _QUICK_BYTES:

@@ -9,6 +9,7 @@ from typing import Final
 from werkzeug.wrappers import Response
 
 from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.antispam.submissions import judged, note_accepted
 from wikka_port.api.call import Call, Rejected, answer, missing, no_content
 from wikka_port.api.preconditions import Precondition, precondition_in
 from wikka_port.api.records import (
@@ -107,8 +108,14 @@ def write_page(call: Call) -> Response:
     if refused is not None:
         raise Rejected(422 if refused[0] == 400 else refused[0], refused[1])
     _take_edit(call)
+    former = stored.page.body if stored.page else ""
+    site.wiki.access.require(name, Privilege.WRITE)
+    verdict = judged(site, call.request, "page", former, draft.body, draft.note, has_form=False)
+    if verdict.action != "accept":
+        raise Rejected(422, str(verdict))
     saved = save_whole(site, name, draft, stored, was_stored=False)
     if saved is not None:
+        note_accepted(site)
         settle(site, saved)
     page = existing_page(site, name)
     return answer(PageRecord.of(page), 201 if saved is not None and saved.number == 1 else 200, page_etag(page))

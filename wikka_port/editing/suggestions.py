@@ -1,4 +1,4 @@
-"""Suggested changes: texts for a page, suggested by people who may read but not write it.
+"""Texts that somebody has to accept before they are saved: suggested changes, and edits and comments under review.
 
     table          row                             families               ends
     suggestions    md5 of page (32), id (16)       s (text), at (whose)   30 days after it was made
@@ -7,24 +7,36 @@
     at:who at:owner at:time                the shown name; the owner, as for drafts (``kept_drafts``); the time (ms)
     at:base at:token at:format             the revision that it began from and its token; the format of the text
     at:signed                              the kind of the shown name (``schema``)
+    at:review                              of an edit or comment under review: ``Review``, as JSON
+    at:waiting                             its network; the cell is there until somebody has decided
 
-A person has at most SUGGESTED_BY_ONE suggestions on a page, and a page SUGGESTED_OF_PAGE.  Beyond that a new one is
-refused; no older one is displaced.  The counts are checked before the write, so concurrent suggestions may exceed the
-bounds by their number.  Lists read only the family ``at``.
+A suggestion is by a person who may read the page and not write it; the page's writers take or refuse it.  An edit or a
+comment under review is by a person who may write, and antispam has doubts (``antispam.judging``): administrators
+accept or refuse it, and only they and its author see it.  Its state stays readable for its author.
 
-Taking a suggestion is an edit (``handlers/suggestion``); the suggestion is deleted after the save.
+A person has at most SUGGESTED_BY_ONE suggestions on a page, and a page SUGGESTED_OF_PAGE.  At most REVIEWS_MAX texts
+wait for a review, REVIEWS_OF_NETWORK of them from one network.  Beyond that a new one is refused; no older one is
+displaced.  The counts are checked before the write, so concurrent ones may exceed the bounds by their number.  Lists
+read only the family ``at``.
+
+Taking or accepting is an edit (``handlers/suggestion``, ``review_decisions``).  The suggestion is deleted after the
+save, and the review gets its state.  A crash in between leaves a text that waits though it is saved; accepting it once
+more changes nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
+from wikka_port.limits import REVIEWS_MAX, REVIEWS_OF_NETWORK, SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.names import page_key
 from wikka_port.schema import TableSpec, cells_of, fields_in
@@ -36,12 +48,34 @@ TABLES: Final = (TableSpec(SUGGESTIONS, {"s": _FAMILY, "at": _FAMILY}, {}),)
 
 _AT: Final = b"at"
 _OWNER: Final = b"at:owner"
+_REVIEW: Final = b"at:review"
+_WAITING: Final = b"at:waiting"
+WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
+EDIT, COMMENT = "edit", "comment"
 _KEY_CHARS: Final = 32
 _ID: Final = re.compile("[0-9a-f]{16}")
 
 
 class TooMany(Exception):
     """The person or the page has too many suggestions; ``str()`` is a sentence for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The part of an edit or comment under review that a suggestion does not have."""
+
+    page: str  # its name
+    kind: str  # EDIT or COMMENT
+    reasons: tuple[tuple[str, dict[str, str | int]], ...] = ()  # code and values (``antispam.judging.Reason``)
+    network: str = ""  # for administrators
+    state: str = WAITING
+    said: str = ""  # the administrator's words to the author
+    language: str = ""
+    form: str = ""  # id of the form
+    # of a comment
+    parent: int = 0
+    history: str = ""  # of the page for which the form was made
+    browser: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +90,22 @@ class Suggestion:
     note: Annotated[str, b"s:note"] = ""
     id: str = ""  # "": not stored yet
     base_token: Annotated[str, b"at:token"] = ""
+    packed_review: Annotated[str, _REVIEW] = ""  # "": a suggestion
+
+    @property
+    def review(self) -> Review | None:
+        """The review, or None of a suggestion.  Raises ValueError if the cell is damaged."""
+        return unpack_review(self.packed_review) if self.packed_review else None
+
+
+def pack_review(review: Review) -> str:
+    return json.dumps(asdict(review), ensure_ascii=False, sort_keys=True)
+
+
+def unpack_review(cell: str) -> Review:
+    found = json.loads(cell)
+    reasons = tuple((str(code), dict(values)) for code, values in found.pop("reasons"))
+    return Review(**found, reasons=reasons)
 
 
 class Suggestions:
@@ -82,23 +132,74 @@ class Suggestions:
         return made
 
     def of(self, name: str) -> list[Suggestion]:
-        """Return the suggestions of a page without their texts, the newest first."""
+        """Return the suggestions of a page without their texts and without reviews, the newest first."""
         start = page_key(name)
         found = []
-        for row, cells in self._rows.scan(SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE):
+        for row, cells in self._rows.scan(
+            SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE + REVIEWS_MAX
+        ):
             if not row.startswith(start):
                 break
-            one = _unpack(row, cells)
+            one = None if cells.get(_REVIEW) else _unpack(row, cells)
             if one is not None:
                 found.append(one)
         return sorted(found, key=lambda one: -one.time_ms)
 
     def one(self, name: str, suggestion_id: str) -> Suggestion | None:
+        """Return a suggestion with its text, or None if there is none; a review is none."""
+        found = self._stored(name, suggestion_id)
+        return found if found is not None and found.review is None else None
+
+    def _stored(self, name: str, suggestion_id: str) -> Suggestion | None:
         if not _ID.fullmatch(suggestion_id):
             return None
         row = _row(name, suggestion_id)
         found = _unpack(row, self._rows.row(SUGGESTIONS, row))
         return found if found is not None and found.text is not None else None
+
+    # --- reviews -----------------------------------------------------------------------------------
+
+    def add_for_review(self, one: Suggestion, review: Review) -> Suggestion:
+        """Store an edit or a comment until somebody decides; the same form sent again replaces it.  Raises TooMany."""
+        key = f"{review.kind} {one.owner} {review.form or secrets.token_hex(8)}"
+        made = replace(one, id=hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:16])
+        made = replace(made, packed_review=pack_review(review))
+        row, waiting, network = _row(review.page, made.id), dict(self._waiting()), review.network or "-"
+        if row not in waiting:
+            of_network = sum(other == network for other in waiting.values())
+            if len(waiting) >= REVIEWS_MAX or of_network >= REVIEWS_OF_NETWORK:
+                raise TooMany(_("Very many texts wait to be looked at. Your text is below: please send it later."))
+        cells = {**cells_of(made), _WAITING: network.encode("utf-8", "replace")}
+        self._rows.put(SUGGESTIONS, row, cells)
+        return made
+
+    def _waiting(self) -> list[tuple[bytes, str]]:
+        """Return row and network of each text that waits."""
+        found = self._rows.scan(SUGGESTIONS, columns=(_WAITING,), limit=REVIEWS_MAX + 1)
+        return [(row, cells[_WAITING].decode(errors="replace")) for row, cells in found]
+
+    def waiting(self, limit: int = REVIEWS_MAX) -> list[Suggestion]:
+        """Return the texts that wait for a review, without the texts themselves, the oldest first."""
+        rows = [row for row, _ in self._waiting()]
+        stored = self._rows.rows(SUGGESTIONS, rows, (_AT,))
+        found = (_unpack(row, cells) for row, cells in stored.items() if cells.get(_REVIEW))
+        return list(islice(sorted((one for one in found if one is not None), key=lambda one: one.time_ms), limit))
+
+    def reviewed(self, name: str, suggestion_id: str) -> Suggestion | None:
+        """Return an edit or comment under review with its text, decided or not, or None if there is none."""
+        found = self._stored(name, suggestion_id)
+        return found if found is not None and found.review is not None else None
+
+    def decide(self, one: Suggestion, state: str, said: str = "") -> None:
+        """Note the decision on a review, for its author; it waits no longer."""
+        review = one.review
+        assert review is not None, "a suggestion is deleted instead"
+        packed = pack_review(replace(review, state=state, said=said))
+        row = _row(review.page, one.id)
+        self._rows.put(SUGGESTIONS, row, {_REVIEW: packed.encode()})
+        self._rows.delete(SUGGESTIONS, row, [_WAITING])
+
+    # --- all -----------------------------------------------------------------------------------------
 
     def delete_suggestion(self, name: str, suggestion_id: str) -> None:
         self._rows.delete(SUGGESTIONS, _row(name, suggestion_id))
@@ -121,6 +222,8 @@ def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
     """Return the suggestion in a row, or None if it is incomplete, since the time to live of some cells is over."""
     try:
         one = Suggestion(id=row[_KEY_CHARS:].decode(errors="replace"), **fields_in(Suggestion, cells))
-    except ValueError:
+        if one.packed_review:
+            unpack_review(one.packed_review)  # a damaged one is none
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return one if is_format(one.markup) else replace(one, markup=WIKKA)

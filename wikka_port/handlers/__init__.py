@@ -36,6 +36,7 @@ from wikka_port.handlers.moves import (
     handle_moves,
     handle_rename,
 )
+from wikka_port.handlers.review import handle_reviews
 from wikka_port.handlers.revisions import (
     handle_diff,
     handle_history,
@@ -76,6 +77,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "files": handle_files,
     "files.xml": handle_old_download,
     "grabcode": handle_grab_code,
+    "held": handle_reviews,
     "hide": handle_hide,
     "history": handle_history,
     "html": handle_html,
@@ -115,7 +117,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments"),
+        *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )

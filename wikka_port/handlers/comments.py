@@ -22,6 +22,8 @@ from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.antispam.submissions import guard_fields, judged, note_accepted
 from wikka_port.comment_views import (
     CommentsView,
     comment_document,
@@ -39,8 +41,10 @@ from wikka_port.comments.threads import ORDERS, THREADED, Part
 from wikka_port.drafts import draft_of, number_in
 from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
 from wikka_port.editing.kept_drafts import ID_BYTES, is_id
+from wikka_port.editing.suggestions import COMMENT, Review, Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.editor_page import KEPT, SIGNED_IN, later, unavailable_text
+from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.limits import COMMENT_CHARS_MAX
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.page_rows import Page
@@ -51,7 +55,7 @@ from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, number, redirect
 from wikka_port.texts import N_, _, figure
-from wikka_port.urls import page_path
+from wikka_port.urls import page_path, site_path
 
 EMPTY: Final = N_("There is nothing to send yet: the comment is empty.")
 STALE: Final = N_(
@@ -142,6 +146,7 @@ class _Answer:
             "problem": problem,
             "preview": preview,
             "can_post": bool(form.text and problem) or view is None or view.can_post,
+            **guard_fields(self.site, self.request),
             **_frame(self.site, self.request, self.page.name),
         }
         return form_page(self.site, self.request, "comments.html", status=status, **values)
@@ -219,6 +224,10 @@ def _posted(site: Site, request: Request, name: str) -> Response:
 
 def _sent(answer: _Answer, form: CommentForm) -> Response:
     try:
+        if not (form.remove or form.restore):
+            stopped = _stopped(answer, form)
+            if stopped is not None:
+                return stopped
         return _done(answer, form)
     except NotAllowed as not_allowed:
         problem = f"{sentence(answer.site, not_allowed)} {_(KEPT)}"
@@ -231,9 +240,50 @@ def _sent(answer: _Answer, form: CommentForm) -> Response:
         return later(answer.page_with(form, status=503, problem=unavailable_text(away)), 5)
 
 
+def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
+    """Return the answer to a text that antispam does not accept, or None.  Raises NotAllowed, StoreUnavailable."""
+    site, request = answer.site, answer.request
+    answer.comments.require_post()
+    former = answer.comments.comment_at(form.edit).text if form.edit else ""
+    verdict = judged(site, request, "comment", former, form.text)
+    if verdict.action == "accept":
+        return None
+    if verdict.action == "refuse" or form.edit:
+        return answer.page_with(form, status=400, problem=str(verdict))
+    owner, cookie = owner_to_keep(site, request)
+    new = _new(answer, form, owner)
+    review = Review(
+        page=answer.page.name,
+        kind=COMMENT,
+        reasons=packed_reasons(verdict),
+        network=client_of(request).network,
+        form=new.form,
+        parent=new.parent,
+        history=form.history,
+        browser=new.browser,
+    )
+    sent = Suggestion(
+        who=new.author,
+        owner=owner,
+        signed=new.signed,
+        time_ms=site.accounts.clock_ms(),
+        base=form.before,
+        markup=new.markup,
+        text=form.text,
+    )
+    try:
+        kept = site.wiki.reviews.add_for_review(sent, review)
+    except TooMany as many:
+        return later(answer.page_with(form, status=429, problem=str(many)), 3600)
+    response = redirect(site_path("held", page=answer.page.name, id=kept.id))
+    remember(request, response, cookie)
+    return response
+
+
 def _form_alone(site: Site, request: Request, name: str, form: CommentForm, status: int, problem: str) -> Response:
     """Return the form with its text and nothing of the page, which is not there or may not be read."""
     values: dict[str, Any] = {"view": None, "target": None, "preview": None, "can_post": True}
+    values |= guard_fields(site, request)
     return form_page(
         site,
         request,
@@ -306,6 +356,7 @@ def _done(answer: _Answer, form: CommentForm) -> Response:
     else:
         owner, cookie = owner_to_keep(site, answer.request)
         place = comments.add(_new(answer, form, owner)).number
+        note_accepted(site)
     with suppress(StoreUnavailable):  # the comment is on disk
         site.wiki.settle("", site.config.settle_s)
     order = order_of(site, answer.request)

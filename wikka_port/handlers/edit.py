@@ -21,6 +21,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.sign_in_form import enter
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.antispam.submissions import note_accepted
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.edit_forms import of_section, opened
@@ -35,6 +36,7 @@ from wikka_port.handlers.editor_page import (
     other_person,
     refused_edit,
 )
+from wikka_port.handlers.judgement import JudgedEdit, judged_edit
 from wikka_port.handlers.saving import Unmerged, forget_draft, note_network_of, save_edit, settle
 from wikka_port.limits import TEMPLATES_MAX
 from wikka_port.markup.bounds import is_expensive
@@ -164,7 +166,10 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then save again.", wait_s=wait_s)
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
-        saved = save_edit(site, name, draft, was_stored=was_stored)
+        edit = JudgedEdit(draft) if was_stored else judged_edit(site, request, name, draft)
+        if edit.answer is not None:
+            return edit.answer
+        saved = save_edit(site, name, edit.draft, was_stored=was_stored, stored=edit.stored)
     except Unmerged as conflict:
         return conflict_page(site, request, name, conflict)
     except (NotAllowed, PageTooBig, Refused, StoreUnavailable) as problem:
@@ -172,6 +177,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     forget_draft(site, request, name, draft)
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)
+        note_accepted(site)
         settle(site, saved.saved)
     return _to_page(name, draft, saved.merged)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.antispam.submissions import guard_fields
 from wikka_port.drafts import FormDraft
 from wikka_port.editing.edit_forms import NOTHING, with_id
 from wikka_port.forms import form_page
@@ -46,6 +47,7 @@ def edit_form(
         "turned": None,
         "templates": (),
         "waiting": 0,
+        **guard_fields(site, request),
         **values,
     }
     return form_page(

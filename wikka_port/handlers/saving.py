@@ -48,14 +48,16 @@ class Unmerged(Exception):
         self.current = current  # None: there is no such page (any more)
 
 
-def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> Outcome:
+def save_edit(
+    site: Site, name: str, draft: FormDraft, *, was_stored: bool, stored: StoredPage | None = None
+) -> Outcome:
     """Save an edit, merged with later saves of others that changed different places.
 
-    ``was_stored`` marks the text of an older revision, which is never merged.  Raises Unmerged, Refused, and the
-    exceptions of ``GuardedWiki.save``.
+    ``stored`` is the page, if the caller has just read it.  ``was_stored`` marks the text of an older revision, which
+    is never merged.  Raises Unmerged, Refused, and the exceptions of ``GuardedWiki.save``.
     """
-    stored = site.wiki.stored_page(name)
-    edit = _whole(site, name, draft, stored.page)
+    stored = stored or site.wiki.stored_page(name)
+    edit = whole_edit(site, name, draft, stored.page)
     began = edit.base
     for attempt in range(MERGES_MAX):
         try:
@@ -75,7 +77,7 @@ def save_edit(site: Site, name: str, draft: FormDraft, *, was_stored: bool) -> O
     raise Unmerged(edit, site.wiki.page(name))
 
 
-def _whole(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
+def whole_edit(site: Site, name: str, draft: FormDraft, page: Page | None) -> FormDraft:
     """Return the draft of the whole page that the draft of a section stands for.  Raises Refused."""
     if not draft.section:
         return draft

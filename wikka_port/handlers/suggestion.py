@@ -19,6 +19,7 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.antispam.submissions import guard_fields, judged
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember, with_id
@@ -115,6 +116,9 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     if wait_s > 0:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then send it again.", wait_s=wait_s)
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)
+    verdict = judged(site, request, "suggestion", page.body, draft.body, draft.note)
+    if verdict.action != "accept":
+        return _form(site, request, page.name, page, draft, status=400, problem=str(verdict))
     is_newest = is_revision(page, draft.base, draft.base_token)
     began = page if is_newest else site.wiki.revision(page.name, draft.base, draft.base_token)
     if began is None:
@@ -247,5 +251,6 @@ def _form(
         own=own,
         most=SUGGESTED_BY_ONE,
         sent=sent,
+        **guard_fields(site, request),
         format_name=_(FORMATS[page.markup] if page is not None else N_("the format of the page")),
     )

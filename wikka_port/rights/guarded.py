@@ -126,6 +126,14 @@ class GuardedWiki(ReadableLists):
         self.access.require(name, Privilege.READ)
         return self._wiki.suggestions
 
+    @property
+    def reviews(self) -> Suggestions:
+        """Return the edits and comments under review, for handlers that show them to their author or call ``require``.
+
+        An author sees the text that he sent himself, whatever the page's rights are by now.
+        """
+        return self._wiki.suggestions
+
     def files(self, name: str) -> GuardedFiles:
         """Return the files of a page.  Raises NotAllowed unless the visitor may read the page.
 

@@ -15,7 +15,23 @@ from wikka_port.texts import files
 
 # Words of the pages, the people and the dates of a Scene.
 CONTENT = (
-    *("HomePage", "Home", "Page", "Guarded", "Free", "Lent", "Wanted", "Gone", "Fresh", "New", "page", "Old"),
+    *(
+        "HomePage",
+        "Home",
+        "Page",
+        "Guarded",
+        "Free",
+        "Lent",
+        "Wanted",
+        "Gone",
+        "Fresh",
+        "Farm",
+        "farm",
+        "https",
+        "New",
+        "page",
+        "Old",
+    ),
     *(
         "Ann",
         "Rita",

@@ -66,6 +66,7 @@ SITE_QUERIES = {
     "administration": [""],
     "confirm": ["", "?token=x"],
     "deleted": [""],
+    "held": ["", "?page=Sekretum+own&id=0123456789abcdef"],
     "massdelete": ["", "?prefix=Vault", "?prefix=S"],
     "massrevert": ["", "?author=Schattenmann&since=2020-01-01"],
     "moves": ["", "?job=0123456789abcdef"],

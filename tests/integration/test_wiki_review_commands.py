@@ -1,0 +1,116 @@
+"""``wikka held`` against a real store: what antispam keeps is listed, shown, accepted and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
+from wikka_port.cli import main
+from wikka_port.editing.suggestions import SUGGESTIONS, WAITING, Suggestions
+from wikka_port.names import page_key
+from wikka_port.pages import Wiki
+
+FARM = "\n".join(f"https://farm{number}.example/x" for number in range(20))
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
+    with StoreThread(tmp_path_factory.mktemp("reviews")) as store:
+        made = Wiki("127.0.0.1", store.port, indexes="application")
+        made.prepare()
+        yield made
+        made.store.close()
+
+
+@pytest.fixture
+def wikka(wiki: Wiki) -> Any:
+    def run(*words: str) -> Result:
+        where = ["--store", wiki.store.address, "--indexes=application"]
+        return CliRunner().invoke(main, [*words[:2], *where, *words[2:]])
+
+    return run
+
+
+def send(web: WikiClient, page: str, text: str) -> str:
+    form = web.form(f"/{page}/edit")
+    web.now += 60
+    return web.post(f"/{page}/edit", {**form, "body": text, "save": "1"}).headers["Location"]
+
+
+def test_what_waits_is_decided_by_commands(wiki: Wiki, wikka: Any) -> None:
+    web = WikiClient(wiki, indexes="application")
+    wiki.save("Bay", "one\n\ntwo", author="Olga", base=0)
+    assert wikka("held", "list").stdout == "Nothing waits.\n"
+    places = [send(web, "Bay", f"one\n\ntwo\n\n{FARM}"), send(web, "Cove", FARM), send(web, "Dune", f"x\n{FARM}")]
+    assert all(place.startswith("/-/held?page=") for place in places)
+    listed = json.loads(wikka("held", "list", "--json").stdout)
+    assert [one["page"] for one in listed] == ["Bay", "Cove", "Dune"]
+    assert [reason["code"] for reason in listed[0]["reasons"]] == ["links", "crowd"]
+    bay, cove, _dune = (one["id"] for one in listed)
+    assert "+ https://farm3.example/x" in wikka("held", "show", bay).stdout
+    assert json.loads(wikka("held", "show", bay[:6], "--json").stdout)["text"].endswith(FARM)
+
+    wiki.save("Bay", "ONE\n\ntwo", author="Olga", base=1)
+    assert wikka("held", "accept", bay).stdout == "Bay\n"
+    page = wiki.page("Bay")
+    assert page is not None
+    assert page.body == f"ONE\n\ntwo\n\n{FARM}"
+    assert (page.author[:8], page.signed) == ("Visitor ", "visitor")
+    assert wikka("held", "accept", bay).exit_code == 1, "it waits no longer"
+    assert json.loads(wikka("held", "refuse", cove, "--say", "No.", "--all", "--json").stdout)["done"] == [
+        "Cove",
+        "Dune",
+    ]
+    assert wiki.page("Cove") is None
+    assert "No." in web.get(places[1]).text
+    assert wikka("held", "list").stdout == "Nothing waits.\n"
+    assert wikka("held", "show", "0000").exit_code == 1
+
+
+def test_a_crash_between_the_save_and_the_decision_changes_nothing_twice(
+    wiki: Wiki, wikka: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = WikiClient(wiki, indexes="application")
+    send(web, "Reef", FARM)
+    (one,) = wiki.suggestions.waiting()
+
+    def fall(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Suggestions, "decide", fall)
+        assert wikka("held", "accept", one.id).exit_code != 0
+    page = wiki.page("Reef")
+    assert page is not None
+    assert (page.number, page.body) == (1, FARM)
+    assert wikka("held", "accept", one.id).exit_code == 0
+    page = wiki.page("Reef")
+    assert page is not None
+    assert page.number == 1
+    assert wiki.suggestions.waiting() == []
+
+
+def test_a_text_that_waits_lies_in_the_table_of_suggestions_and_is_no_suggestion(wiki: Wiki) -> None:
+    web = WikiClient(wiki, indexes="application")
+    wiki.save("Port", "one", author="Olga", base=0)
+    send(web, "Port", f"one\n{FARM}")
+    (one,) = wiki.suggestions.waiting()
+    assert one.text is None, "the list reads no texts"
+    assert one.review is not None
+    assert one.review.state == WAITING
+    assert wiki.suggestions.of("Port") == []
+    assert wiki.suggestions.one("Port", one.id) is None
+    whole = wiki.suggestions.reviewed("Port", one.id)
+    assert whole is not None
+    assert whole.text == f"one\n{FARM}"
+    damaged = replace(whole, packed_review="{")
+    row = page_key("Port") + one.id.encode()
+    wiki.rows.put(SUGGESTIONS, row, {b"at:review": damaged.packed_review.encode()})
+    assert wiki.suggestions.waiting() == [], "a damaged one holds up no list"

@@ -1,0 +1,127 @@
+"""Submissions of requests: who sends what with which form, as the judge sees it, and what follows from its verdict.
+
+    verdict = judged(site, request, "page", old, new, note)     before the save; counts a text that others add, too
+    note_accepted(site)                                         after the save, of an account that is not trusted yet
+
+An account's edits are counted in its row, up to TRUSTED_EDITS.  Two saves at once may count as one.
+
+A request without a form (the API) is judged by its text alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from urllib.parse import urlsplit
+
+from werkzeug.wrappers import Request
+
+from wikka_port.accounts.tables import EDITS, NAME, USERS, user_row
+from wikka_port.antispam.additions import host_of
+from wikka_port.antispam.judging import (
+    ACCEPTED,
+    TRUSTED_EDITS,
+    Author,
+    FormTrace,
+    Kind,
+    Submission,
+    Verdict,
+    judge,
+)
+from wikka_port.antispam.stored_policy import read_policy
+from wikka_port.forms import form_age_s
+from wikka_port.limits import SAME_TEXT_CHARS_MIN
+from wikka_port.site import Site
+from wikka_port.store import StoreUnavailable
+from wikka_port.visitors import Visitor
+
+log = logging.getLogger(__name__)
+TRAP = "homepage"  # the field that people do not see
+_ANSWER = "answer_question"
+
+
+def author_of(visitor: Visitor, now_ms: int) -> Author:
+    if not visitor.is_active:
+        return Author()
+    return Author(
+        has_account=True,
+        administers=visitor.admin,
+        age_s=(now_ms - visitor.account_ms) / 1_000,
+        edits=visitor.edits,
+    )
+
+
+def judged(
+    site: Site, request: Request, kind: Kind, old: str, new: str, note: str = "", *, has_form: bool = True
+) -> Verdict:
+    """Return the judgement on what a request sends.  Raises StoreUnavailable."""
+    author = author_of(site.visitor, site.accounts.clock_ms())
+    if author.is_trusted:
+        return ACCEPTED
+    submission = Submission(
+        kind,
+        old,
+        new,
+        author,
+        note,
+        form=_trace(site, request) if has_form else None,
+        own_hosts=_own_hosts(site, request),
+    )
+    policy = read_policy(site.accounts.rows).policy
+    verdict = judge(submission, policy)
+    if verdict.action == "accept" and _is_repeated(site, submission):
+        verdict = judge(_repeated(submission), policy)
+    return verdict
+
+
+def _repeated(submission: Submission) -> Submission:
+    given = (submission.kind, submission.old, submission.new, submission.author, submission.note, submission.form)
+    return Submission(*given, is_repeated=True, own_hosts=submission.own_hosts)
+
+
+def _trace(site: Site, request: Request) -> FormTrace:
+    form = request.form
+    return FormTrace(form_age_s(site, request), form.get(TRAP, ""), form.get(_ANSWER, ""))
+
+
+def _own_hosts(site: Site, request: Request) -> frozenset[str]:
+    return frozenset({host_of(site.config.public_url), urlsplit(request.host_url).hostname or ""} - {""})
+
+
+def _is_repeated(site: Site, submission: Submission) -> bool:
+    """Count what a submission adds; return whether that was added several times before."""
+    text = " ".join(submission.addition.words)
+    if len(text) < SAME_TEXT_CHARS_MIN:
+        return False
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    return site.pace.same_text.wait_s(digest) > 0
+
+
+def note_accepted(site: Site) -> None:
+    """Count an accepted edit of an account.  A failure is only logged, since the edit is on disk."""
+    visitor = site.visitor
+    if visitor.name is None or visitor.edits >= TRUSTED_EDITS:
+        return
+    row, name = user_row(visitor.name), visitor.name.encode()
+    try:
+        site.accounts.rows.change(USERS, row, {NAME: name}, {EDITS: b"%d" % (visitor.edits + 1)})
+    except StoreUnavailable as away:
+        log.warning("an edit of %s was not counted: %s", visitor.name, away)
+
+
+def guard_fields(site: Site, request: Request) -> dict[str, str]:
+    """Return the values of the template ``guard_fields.html``."""
+    return {
+        "question": _question_for(site),
+        "answer": request.form.get(_ANSWER, "") if request.method == "POST" else "",
+    }
+
+
+def _question_for(site: Site) -> str:
+    """Return the site's question if the visitor has to answer it, else ""; "" while the store is unavailable."""
+    if site.visitor.name is not None:
+        return ""
+    try:
+        return read_policy(site.accounts.rows).policy.question
+    except StoreUnavailable:
+        return ""

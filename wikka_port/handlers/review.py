@@ -1,0 +1,169 @@
+"""Edits and comments under review: administrators decide on them, and authors see what became of their own.
+
+    GET /-/held                    what waits, for administrators
+    GET /-/held?page=Name&id=ID    one of them as a difference, for its author and for administrators
+    POST accept                    save it as its author's; with ``all``, everything of this author that waits
+    POST refuse                    refuse it, with words to its author; ``all`` as above
+    POST withdraw                  the author takes it back
+
+The text stays readable for its author for 30 days, whatever was decided.  Everybody else gets the
+answer of an address where nothing is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from werkzeug.wrappers import Request, Response
+
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.diffs import rows
+from wikka_port.editing.edit_forms import owners_of
+from wikka_port.editing.suggestions import EDIT, WITHDRAWN, Review, Suggestion
+from wikka_port.forms import answer_form, form_page
+from wikka_port.handlers.review_decisions import (
+    NotAccepted,
+    accept_review,
+    refuse_review,
+    sentences,
+)
+from wikka_port.limits import ANTISPAM_ENTRY_CHARS, REVIEWS_AT_ONCE
+from wikka_port.names import InvalidName, normalise
+from wikka_port.page_rows import is_revision
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.site import Site, redirect
+from wikka_port.texts import _, _n
+from wikka_port.urls import page_path, site_path
+
+LISTED: Final = 200
+
+
+def handle_reviews(site: Site, request: Request, _name: str) -> Response:
+    given = request.form if request.method == "POST" else request.args
+    if not given.get("id"):
+        site.wiki.moves.require_site()
+        return _listed(site, request)
+    found = _found(site, request, given.get("page", ""), given["id"])
+    if found is None:
+        message = _("There is no such text: it was never here, or it is 30 days old.")
+        return site.html("error.html", status=404, title=_("Nothing waits here"), message=message, back="")
+
+    def form(status: int, problem: str) -> Response:
+        return _one(site, request, found, status=status, problem=problem)
+
+    return answer_form(site, request, form, lambda: _decided(site, request, found))
+
+
+def _found(site: Site, request: Request, page: str, review_id: str) -> Suggestion | None:
+    """Return the text under review for its author or an administrator, else None."""
+    try:
+        found = site.wiki.reviews.reviewed(normalise(page), review_id)
+    except InvalidName:
+        return None
+    if found is None or not (site.visitor.administers or found.owner in owners_of(site, request)):
+        return None
+    return found
+
+
+def _decided(site: Site, request: Request, found: Suggestion) -> Response:
+    fields = request.form
+    said = fields.get("said", "")[:ANTISPAM_ENTRY_CHARS]
+    if fields.get("as", "") != (site.visitor.name or ""):
+        raise Refused(_("You are not the one any more for whom this form was made. Please look at it again."))
+    try:
+        if "withdraw" in fields and found.owner in owners_of(site, request):
+            refuse_review(site, found, state=WITHDRAWN)
+            return redirect(_place(found))
+        site.wiki.moves.require_site()
+        if "all" in fields:
+            return _of_author(site, request, found, accepts="accept" in fields)
+        if "accept" in fields:
+            accept_review(site, found)
+        else:
+            refuse_review(site, found, said)
+    except NotAccepted as refused:
+        raise Refused(str(refused), 409) from None
+    return redirect(site_path("held"))
+
+
+def _place(one: Suggestion) -> str:
+    review = one.review
+    assert review is not None, "it is under review"
+    return site_path("held", page=review.page, id=one.id)
+
+
+def _of_author(site: Site, request: Request, found: Suggestion, *, accepts: bool) -> Response:
+    """Decide on everything that waits of the author, or of a visitor's network, REVIEWS_AT_ONCE at most."""
+    of = [one for one in site.wiki.reviews.waiting() if is_of_same(one, found)][:REVIEWS_AT_ONCE]
+    problems = []
+    for one in of:
+        review = one.review
+        whole = site.wiki.reviews.reviewed(review.page, one.id) if review is not None else None
+        try:
+            if whole is not None:
+                decide = accept_review if accepts else refuse_review
+                decide(site, whole)
+        except NotAccepted as refused:
+            problems.append(f"{'' if review is None else review.page}: {refused}")
+    done = len(of) - len(problems)
+    said = _n("{n} text is accepted.", "{n} texts are accepted.", done) if accepts else ""
+    said = said or _n("{n} text is refused.", "{n} texts are refused.", done)
+    return _listed(site, request, done=said, problem=" ".join(problems[:3]))
+
+
+def is_of_same(one: Suggestion, other: Suggestion) -> bool:
+    """Return whether two texts are of one account, or of visitors of one network."""
+    first, second = one.review, other.review
+    if first is None or second is None or (one.signed == "visitor") != (other.signed == "visitor"):
+        return False
+    if one.signed != "visitor":
+        return one.who == other.who
+    return first.network == second.network if first.network else one.owner == other.owner
+
+
+def _listed(site: Site, request: Request, *, done: str = "", problem: str = "") -> Response:
+    waiting = site.wiki.reviews.waiting()
+    found = [{"one": one, "review": one.review, "reasons": _reasons(one.review)} for one in waiting[:LISTED]]
+    more = max(0, len(waiting) - LISTED)
+    return form_page(site, request, "held.html", found=found, more=more, done=done, problem=problem)
+
+
+def _reasons(review: Review | None) -> list[str]:
+    return [] if review is None else sentences(review)
+
+
+def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem: str) -> Response:
+    review = one.review
+    assert review is not None, "it is under review"
+    old, is_outdated = _former(site, one, review)
+    values: dict[str, Any] = {
+        "one": one,
+        "review": review,
+        "is_edit": review.kind == EDIT,
+        "reasons": sentences(review),
+        "rows": rows(old, one.text or ""),
+        "outdated": is_outdated,
+        "decides": site.visitor.administers,
+        "is_author": one.owner in owners_of(site, request),
+        "of_page": page_path(review.page),
+        "problem": problem,
+        "said": request.form.get("said", "")[:ANTISPAM_ENTRY_CHARS],
+        "for_all": "all" in request.form,
+    }
+    return form_page(site, request, "held_text.html", status=status, **values)
+
+
+def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
+    """Return the text that an edit began from, as far as the visitor may read it, and whether the page has changed."""
+    if review.kind != EDIT:
+        return "", False
+    try:
+        page = site.wiki.page(review.page)
+        if page is None or not one.base:
+            return "", page is not None
+        if is_revision(page, one.base, one.base_token):
+            return page.body, False
+        began = site.wiki.revision(review.page, one.base, one.base_token)
+    except NotAllowed:
+        return "", False
+    return ("" if began is None else began.body or ""), True

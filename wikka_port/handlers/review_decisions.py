@@ -1,0 +1,149 @@
+"""Edits and comments under review: kept when antispam has doubts, and accepted or refused by an administrator.
+
+An accepted edit is saved as its author's, merged with what was saved since.  The author's rights are judged again in
+the step that saves: an author who was blocked meanwhile, or may not write the page any more, gets nothing saved.
+
+``accept_review`` saves first and notes the decision then.  Between the two a crash leaves a text that still waits;
+accepting it again finds the page as it is (or the comment of the same form), and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wikka_port.accounts.audit import note_network
+from wikka_port.accounts.sessions import visitor_of
+from wikka_port.accounts.signing_in import Refused
+from wikka_port.antispam.judging import Reason, Verdict
+from wikka_port.comments.refusals import CommentRefused
+from wikka_port.comments.stored_comments import NewComment
+from wikka_port.drafts import FormDraft
+from wikka_port.editing.suggestions import (
+    ACCEPTED,
+    COMMENT,
+    REFUSED,
+    WAITING,
+    Review,
+    Suggestion,
+)
+from wikka_port.handlers.saving import Unmerged, save_edit, settle
+from wikka_port.names import InvalidName
+from wikka_port.next_revision import PageTooBig
+from wikka_port.rights.judging import NotAllowed
+from wikka_port.site import Site
+from wikka_port.texts import N_, _
+from wikka_port.visitors import Visitor, unregistered
+
+OVERLAPS: Final = N_("The page was changed in the same place since: put the text in by hand, or refuse it.")
+NOT_HIS: Final = N_("{who} may not write this any more, so nothing was saved.")
+DECIDED: Final = N_("Somebody has decided on it already.")
+
+
+class NotAccepted(Exception):
+    """Nothing was saved, and the text still waits; ``str()`` is a sentence for the administrator."""
+
+
+def packed_reasons(verdict: Verdict) -> tuple[tuple[str, dict[str, str | int]], ...]:
+    return tuple((one.code, dict(one.values)) for one in verdict.reasons)
+
+
+def sentences(review: Review) -> list[str]:
+    """Return the reasons as sentences in the reader's language."""
+    return [str(Reason(code, values)) for code, values in review.reasons]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    one: Suggestion
+    review: Review
+    place: str  # the page's name, or of a comment its name and number as "Page#c17"
+
+
+def accept_review(site: Site, one: Suggestion) -> Decided:
+    """Save what waits as its author's.  Raises NotAccepted, StoreUnavailable.
+
+    The caller has checked that the visitor administers the site.
+    """
+    review = _waiting(one)
+    author = site.for_visitor(_author(site, one, review))
+    try:
+        place = _comment(author, one, review) if review.kind == COMMENT else _edit(author, one, review)
+    except NotAllowed:
+        raise NotAccepted(_(NOT_HIS, who=one.who)) from None
+    except Unmerged:
+        raise NotAccepted(_(OVERLAPS)) from None
+    except (Refused, PageTooBig, InvalidName, CommentRefused) as refused:
+        raise NotAccepted(str(refused)) from None
+    site.wiki.reviews.decide(one, ACCEPTED)
+    _note(site, "review accepted", one, review)
+    return Decided(one, review, place)
+
+
+def refuse_review(site: Site, one: Suggestion, said: str = "", state: str = REFUSED) -> Decided:
+    """Refuse what waits; its text stays readable for its author.  Raises NotAccepted, StoreUnavailable."""
+    review = _waiting(one)
+    site.wiki.reviews.decide(one, state, said)
+    if state == REFUSED:
+        _note(site, "review refused", one, review)
+    return Decided(one, review, review.page)
+
+
+def _waiting(one: Suggestion) -> Review:
+    review = one.review
+    if review is None or review.state != WAITING:
+        raise NotAccepted(_(DECIDED))
+    return review
+
+
+def _author(site: Site, one: Suggestion, review: Review) -> Visitor:
+    """Return the author as a visitor with the rights that the account has now."""
+    if one.signed == "visitor":
+        return replace(unregistered(""), signature=one.who, address=review.network)
+    account = site.accounts.directory.account(one.who)
+    if account is None or account.status == "deleted":
+        raise NotAccepted(_(NOT_HIS, who=one.who))
+    return replace(visitor_of(account, ""), by_key=one.signed == "key", address=review.network)
+
+
+def _edit(author: Site, one: Suggestion, review: Review) -> str:
+    draft = FormDraft(
+        one.text or "",
+        one.note,
+        base=one.base,
+        base_token=one.base_token,
+        markup=one.markup,
+        language=review.language,
+    )
+    outcome = save_edit(author, review.page, draft, was_stored=False)
+    if outcome.saved is not None:
+        if author.visitor.name is None and review.network:
+            note_network(author.accounts.rows, review.page, outcome.saved.number, review.network)
+        settle(author, outcome.saved)
+    return review.page
+
+
+def _comment(author: Site, one: Suggestion, review: Review) -> str:
+    page = author.wiki.page(review.page)
+    if page is None:
+        raise NotAccepted(_("There is no page {page} any more that could have comments.", page=review.page))
+    comments = author.wiki.comments_of(page).of_form(review.history.encode())
+    made = comments.add(
+        NewComment(
+            text=one.text or "",
+            author=one.who,
+            signed=one.signed,
+            form=review.form,
+            markup=one.markup,
+            parent=review.parent,
+            browser=review.browser,
+            before=one.base,
+        )
+    )
+    author.wiki.settle("", author.config.settle_s)
+    return f"{comments.page}#c{made.number}"
+
+
+def _note(site: Site, what: str, one: Suggestion, review: Review) -> None:
+    by = site.visitor.name or "command"
+    site.accounts.audit.note(what, user=one.who, by=by, note=review.page, network=review.network)
