@@ -149,7 +149,7 @@ class Wiki(Listings, Histories):
         self._clock = clock
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
-        self.rights = StoredRights(self.rows, finish=self.mover.finish)
+        self.rights = StoredRights(self.rows, finish=self.mover.finish, now_ms=clock)
         self.files = StoredFiles(
             self.rows, self.mover, files or FileConfig(), clock, on_committed=self._make_smaller_pictures
         )

@@ -8,6 +8,8 @@ from typing import Final
 from werkzeug.wrappers import Response
 
 from wikka_port.confusable_names import Confusable, find_confusable, similar_names
+from wikka_port.local_time import local_time, zone_label
+from wikka_port.rights.blocks import Block
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site
@@ -37,7 +39,19 @@ GROUP: Final = N_(
 )
 
 
+def block_sentence(site: Site, block: Block) -> str:
+    """Return to a blocked visitor who blocks, why, and until when."""
+    zone = site.visitor.settings.zone_info
+    until = f"{local_time(block.until_ms, zone)} {zone_label(block.until_ms, zone)}" if block.until_ms else ""
+    values = {"target": block.target, "by": block.by, "until": until, "reason": block.reason or _("no reason is given")}
+    if until:
+        return _("{target} is blocked until {until}, by {by}: {reason}. You may read, and write nothing.", **values)
+    return _("{target} is blocked for good, by {by}: {reason}. You may read, and write nothing.", **values)
+
+
 def sentence(site: Site, refused: NotAllowed) -> str:
+    if refused.decision.block is not None:
+        return block_sentence(site, refused.decision.block)
     said = _(_SENTENCES[refused.privilege])
     return f"{said} {_(_SIGN_IN)}" if site.visitor.name is None else said
 

@@ -1,4 +1,4 @@
-"""``wikka held`` against a real store: what antispam keeps is listed, shown, accepted and refused."""
+"""``wikka held`` and ``wikka block`` against a real store."""
 
 from __future__ import annotations
 
@@ -114,3 +114,27 @@ def test_a_text_that_waits_lies_in_the_table_of_suggestions_and_is_no_suggestion
     row = page_key("Port") + one.id.encode()
     wiki.rows.put(SUGGESTIONS, row, {b"at:review": damaged.packed_review.encode()})
     assert wiki.suggestions.waiting() == [], "a damaged one holds up no list"
+
+
+def test_blocks_by_commands(wiki: Wiki, wikka: Any) -> None:
+    assert wikka("block", "list").stdout == "Nobody is blocked.\n"
+    made = json.loads(
+        wikka("block", "add", "203.0.113.9/24", "--until", "2 days", "--reason", "a farm", "--json").stdout
+    )
+    assert (made["network"], made["reason"], made["by"]) == ("203.0.113.0/24", "a farm", "(command)")
+    listed = json.loads(wikka("block", "list", "--json").stdout)
+    assert [one["id"] for one in listed] == [made["id"]]
+    web = WikiClient(wiki, indexes="application")
+    wiki.save("Strand", "one", author="Olga", base=0)
+    address = {"REMOTE_ADDR": "203.0.113.77"}
+    assert "a farm" in web.get("/Strand/edit", environ_base=address).text
+    assert web.get("/Strand", environ_base=address).status_code == 200
+    assert wikka("block", "add", "No One").exit_code == 1
+    assert wikka("block", "add", "0.0.0.0/0").exit_code == 1
+    assert wikka("block", "remove", "203.0.113.0/24").stdout.startswith("lifted: ")
+    assert wikka("block", "remove", "203.0.113.0/24").exit_code == 1
+    wiki.rights.memory.forget()
+    assert web.get("/Strand/edit", environ_base=address).status_code == 200
+    audit = wikka("user", "audit", "--json").stdout
+    assert '"block lifted"' in audit
+    assert '"blocked"' in audit

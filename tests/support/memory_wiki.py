@@ -112,7 +112,8 @@ class MemoryWiki:
         lists = MemoryLists(self.rows)
         self.comments = StoredComments(self.rows, MemoryPageRows(self._row), lambda: self._now_ms, lists=lists)
         self.clock_s = 0.0  # of what is held of rights
-        self.rights = StoredRights(self.rows, lambda: self.clock_s)
+        self.wall_ms = 0  # by which blocks end
+        self.rights = StoredRights(self.rows, lambda: self.clock_s, now_ms=lambda: self.wall_ms)
 
     def _asked(self, what: str) -> None:
         self.calls.append(what)

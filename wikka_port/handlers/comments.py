@@ -49,7 +49,7 @@ from wikka_port.limits import COMMENT_CHARS_MAX
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.page_rows import Page
 from wikka_port.pages import StoreUnavailable
-from wikka_port.refusals import missing_page, sentence
+from wikka_port.refusals import block_sentence, missing_page, sentence
 from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.judging import NotAllowed
@@ -197,7 +197,8 @@ def handle_comments(site: Site, request: Request, name: str) -> Response:
             form = replace(form, text=answer.comments.comment_at(form.edit).text)
         except NoSuchComment:
             form = replace(form, edit=0)
-    return answer.page_with(form)
+    block = answer.comments.block
+    return answer.page_with(form, problem="" if block is None else block_sentence(site, block))
 
 
 def _posted(site: Site, request: Request, name: str) -> Response:

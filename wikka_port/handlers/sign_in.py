@@ -14,6 +14,7 @@ from wikka_port.accounts.sign_in_form import Entered, client_of, enter, leave
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine
+from wikka_port.refusals import block_sentence
 from wikka_port.schema import folded
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _
@@ -79,6 +80,9 @@ def handle_register(site: Site, request: Request, name: str) -> Response:
 
     def register() -> Response:
         site.accounts.signing_in.check_rate(client_of(request))
+        block = site.wiki.rights.rules().blocks.of_address(site.visitor.address)
+        if block is not None and not typed.administrator:
+            raise Refused(block_sentence(site, block))
         try:
             return _registered(site, request, typed)
         except NameTaken:

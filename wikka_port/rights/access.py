@@ -93,13 +93,15 @@ class PageAccess:
         name = normalise(name)
         rights, exists = self._seen.get(name, (NO_RIGHTS, False))
         try:
-            if self.visitor.name is None and not rights.lists and self._wiki.rights.rules().is_open:
+            rules = self._wiki.rights.rules()
+            if self.visitor.name is None and not rights.lists and rules.is_open and not rules.blocks:
                 return _ALL_OPEN
             guarded = self._guarded(name, rights, exists)
         except StoreUnavailable:
             return _NOTHING
         decided = [may(self.visitor, guarded, one).allowed for one in _POSSIBLE]
-        suggests = exists and not decided[0] and self.visitor.status not in BLOCKED_STATUSES
+        is_blocked = self.visitor.status in BLOCKED_STATUSES or rules.blocks.of(self.visitor) is not None
+        suggests = exists and not decided[0] and not is_blocked
         write, change_rights, claim, rename, delete = decided
         return Can(write, change_rights, claim, suggests, rename, delete)
 

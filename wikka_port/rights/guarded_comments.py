@@ -35,6 +35,7 @@ from wikka_port.comments.threads import Part, visible
 from wikka_port.names import page_key
 from wikka_port.page_rows import Page
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.blocks import Block
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.schema import KEY_BYTES
 from wikka_port.texts import N_, _
@@ -86,6 +87,11 @@ class GuardedComments:
     @property
     def can_post(self) -> bool:
         return bool(self._access.decision(self.page, Privilege.COMMENT_POST))
+
+    @property
+    def block(self) -> Block | None:
+        """The block that keeps the visitor from writing comments, or None."""
+        return self._access.decision(self.page, Privilege.COMMENT_POST).block
 
     @property
     def moderates(self) -> bool:

@@ -1,7 +1,8 @@
 """(pure) The decision on each action of a visitor: one function for everything.
 
 ``may`` applies these rules in order, and the first that applies decides:
-    1. a suspended, banned or deleted user writes nothing, and reads like a visitor who is not signed in
+    1. a suspended, banned or deleted user writes nothing, and reads like a visitor who is not signed in; who is
+       blocked, by name or by network, writes nothing either (``blocks``)
     2. only a signed-in user can claim a page, and only a page without an owner
     3. administrators may do everything
     4. only administrators may do work on the whole site
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wikka_port.rights.acl import Groups, verdict
+from wikka_port.rights.blocks import BLOCKED, Block
 from wikka_port.rights.rules import (
     LISTED,
     NO_OWNERS,
@@ -44,6 +46,7 @@ _WRITING: Final = frozenset(
         *(Privilege.RENAME, Privilege.DELETE),
     }
 )
+_READING: Final = frozenset({Privilege.READ, Privilege.COMMENT_READ})
 _NEEDS: Final[Mapping[Privilege, Privilege]] = {
     Privilege.WRITE: Privilege.READ,
     Privilege.COMMENT_READ: Privilege.READ,
@@ -78,6 +81,7 @@ class Decision:
     allowed: bool
     text: str  # of ``reason``
     values: Mapping[str, object] = field(default_factory=dict)  # filled into the text
+    block: Block | None = None  # the block that decided, which the visitor may see
 
     @property
     def reason(self) -> str:
@@ -105,6 +109,9 @@ def may(visitor: Visitor, page: Guarded, privilege: Privilege) -> Decision:
         and (privilege in _WRITING or privilege is Privilege.ADMINISTER)
     ):
         return Decision(False, _BLOCKED_REASONS[visitor.status], {"who": visitor.name})
+    block = page.rules.blocks.of(visitor) if privilege not in _READING else None
+    if block is not None:
+        return Decision(False, BLOCKED, {"who": block.target}, block)
     if privilege is Privilege.CLAIM and (obstacle := _obstacle_to_claim(visitor, page)):
         return Decision(False, obstacle)
     if visitor.admin and visitor.is_active:

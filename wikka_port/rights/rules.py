@@ -10,6 +10,7 @@ The row RULES_ROW of ``pages`` has the lists for prefixes of names; the empty pr
     acl:<privilege>:<folded prefix>   the list
     acl:own                           present if some page may have its own lists; gets a new value whenever one changes
     acl:revision                      "N:token", as above
+    acl:block:<id>                    a block (``rights.blocks``)
 The row lies in ``pages``, so that one call can read it together with a page; no page has its key.
 
 The list for a privilege is the page's own, else that of the longest prefix of its name, else DEFAULT_LIST.
@@ -27,6 +28,7 @@ from typing import Final
 
 from wikka_port.names import InvalidName, normalise
 from wikka_port.rights.acl import AccessList, read_list
+from wikka_port.rights.blocks import Blocks
 from wikka_port.schema import folded
 from wikka_port.texts import _
 
@@ -148,14 +150,15 @@ def _page_names(lists: Iterable[AccessList]) -> Iterator[str]:
 
 
 class Rules:
-    """The lists of the site by prefix.  Immutable."""
+    """The lists of the site by prefix, and its blocks.  Immutable."""
 
-    def __init__(self, cells: Mapping[bytes, bytes] | None = None) -> None:
-        """Parse the cells of RULES_ROW."""
+    def __init__(self, cells: Mapping[bytes, bytes] | None = None, now_ms: int = 0) -> None:
+        """Parse the cells of RULES_ROW; blocks that are over at ``now_ms`` are left out."""
         self.cells: Final = dict(cells or {})
         self.lists: Final = dict(_lists(self.cells))
         self.has_own_lists: Final = OWN_LISTS in self.cells
         self.is_open: Final = not self.lists and not self.has_own_lists  # the site never had a rule
+        self.blocks: Final = Blocks(self.cells, now_ms)
         self.revision: Final = self.cells.get(REVISION, b"")
         self.named: Final = frozenset(_page_names(self.lists.values()))  # pages of these names are groups
         self._longest_first = {

@@ -30,6 +30,16 @@ from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_rows import is_stale, is_there
 from wikka_port.rights.acl import BadList, checked, members_of
+from wikka_port.rights.blocks import (
+    BLOCK,
+    BLOCKS_MAX,
+    BadBlock,
+    Block,
+    Blocks,
+    block_column,
+    is_block_id,
+    pack_block,
+)
 from wikka_port.rights.rules import (
     FAMILY,
     INHERITED,
@@ -71,11 +81,17 @@ _TOKEN_BYTES: Final = 8
 _ATTEMPTS: Final = 5  # to change rights of a page that others save at the same time
 
 
+def _clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class RulesMemory:
     """The site's rules in memory.  Thread-safe, since the value is replaced as a whole."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], now_ms: Callable[[], int] = _clock_ms) -> None:
+        """Take a ``clock`` in seconds, for ages, and the time of day, for the ends of blocks."""
         self._clock = clock
+        self._now_ms = now_ms
         self._cached: tuple[float, Rules] | None = None  # when it was read
 
     def young(self) -> Rules | None:
@@ -94,8 +110,9 @@ class RulesMemory:
 
     def take(self, cells: Mapping[bytes, bytes], begun: float) -> Rules:
         """Remember and return the rules in the cells of RULES_ROW, whose reading began at ``begun``."""
-        cached = self._cached
-        rules = cached[1] if cached is not None and cached[1].cells == cells else Rules(cells)
+        cached, now_ms = self._cached, self._now_ms()
+        is_known = cached is not None and cached[1].cells == cells and now_ms < cached[1].blocks.end_ms
+        rules = cached[1] if cached is not None and is_known else Rules(cells, now_ms)
         self._cached = (begun, rules)
         return rules
 
@@ -156,12 +173,17 @@ class StoredRights:
         rows: Rows,
         clock: Callable[[], float] = time.monotonic,
         finish: Callable[[bytes], object] = lambda move: None,
+        now_ms: Callable[[], int] = _clock_ms,
     ) -> None:
-        """Take a ``clock`` in seconds, and ``finish``, which completes an interrupted move by its id."""
+        """Take a ``clock`` in seconds, and ``finish``, which completes an interrupted move by its id.
+
+        ``now_ms`` is the time of day, by which blocks end.
+        """
         self._finish = finish
         self._rows = rows
         self._clock = clock
-        self.memory = RulesMemory(clock)
+        self._now_ms = now_ms
+        self.memory = RulesMemory(clock, now_ms)
         self._groups = GroupMemory(clock)
 
     # --- reading -----------------------------------------------------------------------------------
@@ -345,6 +367,30 @@ class StoredRights:
         self.memory.forget()
         return after
 
+    # --- blocks ------------------------------------------------------------------------------------
+
+    def blocks(self) -> Blocks:
+        """Return the blocks in force, as they are stored now."""
+        return Blocks(self._rows.row(PAGES, RULES_ROW, [FAMILY]), self._now_ms())
+
+    def add_block(self, block: Block) -> None:
+        """Store a block; blocks that are over go.  Raises BadBlock if there are BLOCKS_MAX."""
+        cells = self._rows.row(PAGES, RULES_ROW, [FAMILY])
+        stored = [column for column in cells if column.startswith(BLOCK)]
+        in_force = {block_column(one.id) for one in Blocks(cells, self._now_ms()).all}
+        if len(in_force) >= BLOCKS_MAX:
+            raise BadBlock(_("There are {most} blocks, and that is the most: lift some first.", most=BLOCKS_MAX))
+        over = [column for column in stored if column not in in_force]
+        if over:
+            self._rows.delete(PAGES, RULES_ROW, over)
+        self._rows.put(PAGES, RULES_ROW, {block_column(block.id): pack_block(block)})
+        self.memory.forget()
+
+    def remove_block(self, block_id: str) -> None:
+        if is_block_id(block_id):
+            self._rows.delete(PAGES, RULES_ROW, [block_column(block_id)])
+            self.memory.forget()
+
 
 def _rights_in(cells: Cells) -> PageRights:
     return page_rights(cells, cells.get(OWNER, b""))
@@ -353,7 +399,8 @@ def _rights_in(cells: Cells) -> PageRights:
 def _check_size(rules: Rules) -> None:
     if len(rules.prefixes()) > PREFIXES_MAX:
         raise BadList(None, _("There can be lists for {most} prefixes at most.", most=PREFIXES_MAX))
-    size = sum(len(column) + len(value) for column, value in rules.cells.items())
+    lists = {column: value for column, value in rules.cells.items() if not column.startswith(BLOCK)}
+    size = sum(len(column) + len(value) for column, value in lists.items())
     if size > RULES_BYTES_MAX:
         said = N_("The lists for prefixes would take {size} bytes and {most} are the most.")
         raise BadList(None, _(said, size=figure(size), most=figure(RULES_BYTES_MAX)))

@@ -64,6 +64,7 @@ SITE_QUERIES = {
     "account": [""],
     "actions": [""],
     "administration": [""],
+    "blocks": ["", "?target=Sekretum"],
     "confirm": ["", "?token=x"],
     "deleted": [""],
     "held": ["", "?page=Sekretum+own&id=0123456789abcdef"],
