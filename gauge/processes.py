@@ -29,6 +29,7 @@ class RoleUse:
     name: str
     cpu_s: float
     resident_mb: float
+    busiest_share: float | None = None  # of a core, of the process that took most; None if the stretch was too short
 
 
 class RoleWatch:
@@ -37,10 +38,12 @@ class RoleWatch:
     def __init__(self, roles: Sequence[Role]) -> None:
         self._roles = roles
         self._before: list[float] = []
+        self._ticks_before: list[dict[int, int]] = []  # of each process of a role
         self._began = 0.0, 0.0, 0.0  # moment, seconds of the cores, seconds of this process and the roles
 
     def begin(self) -> None:
         self._before = self._cpu_s()
+        self._ticks_before = self._ticks_of_each()
         self._began = time.monotonic(), busy_s(), self._known_s()
 
     def others_share(self) -> float | None:
@@ -56,10 +59,26 @@ class RoleWatch:
         return sum(cpu_s_of([*(pid for role in self._roles for pid in role.pids), os.getpid()]))
 
     def uses(self) -> list[RoleUse]:
+        shares = self._busiest_shares()
         return [
-            RoleUse(role.name, after - before, resident_mb(role.pids))
-            for role, before, after in zip(self._roles, self._before, self._cpu_s(), strict=True)
+            RoleUse(role.name, after - before, resident_mb(role.pids), share)
+            for role, before, after, share in zip(self._roles, self._before, self._cpu_s(), shares, strict=True)
         ]
+
+    def _busiest_shares(self) -> list[float | None]:
+        elapsed_s = time.monotonic() - self._began[0]
+        if elapsed_s < SHORTEST_S:
+            return [None] * len(self._roles)
+        per_tick = 1 / (os.sysconf("SC_CLK_TCK") * elapsed_s)
+        return [
+            max((ticks - before.get(pid, 0) for pid, ticks in after.items()), default=0) * per_tick
+            for before, after in zip(self._ticks_before, self._ticks_of_each(), strict=True)
+        ]
+
+    def _ticks_of_each(self) -> list[dict[int, int]]:
+        """Return for each role its processes with their ticks, which those of ended children are part of."""
+        families = iter(_families(pid for role in self._roles for pid in role.pids))
+        return [{pid: _ticks(pid) for _ in role.pids for pid in next(families)} for role in self._roles]
 
     def _cpu_s(self) -> list[float]:
         used = iter(cpu_s_of(pid for role in self._roles for pid in role.pids))

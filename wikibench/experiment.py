@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import click
 
-from gauge.processes import Role, RoleUse, RoleWatch
+from gauge.processes import Role, RoleWatch
 
 from .crew.remote import Workers
 from .errors import ForeignPagesError, PlanError
@@ -30,7 +30,7 @@ from .request_log import request_log
 from .requirements import Requirement, Verdict
 from .run import replay
 from .secrets import redact_words, redacted
-from .summary import Json, Replay, judge_all, summarize, why_not_valid
+from .summary import Json, Replay, judge_all, roles_of, summarize, why_not_valid
 from .targets.login import users_of
 from .targets.map_files import load_map
 from .targets.paths import Layout, parse_rewrite
@@ -167,7 +167,7 @@ class Experiment:
             },
             "environment": environment(),
             "others_cpu_share": self._watch.others_share(),
-            "roles": [_role(use, result.recorder.count() + result.warm_up.count()) for use in self._watch.uses()],
+            "roles": roles_of(self._watch.uses(), result.recorder.count() + result.warm_up.count()),
         }
         found = summarize(
             result,
@@ -185,15 +185,6 @@ class Experiment:
             return None
         workers, asked_per_s = result.crew.workers, result.requested_rate
         return known_limit(read_limits(path), platform.node(), workers, environment(), asked_per_s)
-
-
-def _role(use: RoleUse, requests: int) -> Json:
-    return {
-        "role": use.name,
-        "cpu_s": round(use.cpu_s, 2),
-        "cpu_us_a_request": round(use.cpu_s / max(requests, 1) * 1e6, 1),
-        "resident_mb": round(use.resident_mb, 1),
-    }
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[str]:

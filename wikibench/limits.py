@@ -71,6 +71,9 @@ OWN_LATENESS_WARNING_MS: Final = 10.0
 OTHERS_CPU: Final = 0.2
 """Share of the machine that other programs than generator and watched processes may take without a warning."""
 
+ROLE_LIMIT_SHARE: Final = 0.9
+"""Of one core: a watched process above it has no more to give, and the report says that its role is at its limit."""
+
 LATE_MS: Final = 100.0
 """When the generator's own lateness (p99) is over this, the replay is not valid: it did not offer what was planned.
 Below it the response times hold the lateness, and the wiki only looks slower than it is."""

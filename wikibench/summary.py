@@ -5,14 +5,15 @@ Knows nothing of display and files; facts of the outside world (dates, the machi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gauge.histogram import Histogram
+from gauge.processes import RoleUse
 
 from .latency import PERCENTILES, Figures, Interval, Recorder, Sample
-from .limits import CLOCK_MS, CPU_WARNING_SHARE, OTHERS_CPU, OWN_LATENESS_WARNING_MS
+from .limits import CLOCK_MS, CPU_WARNING_SHARE, OTHERS_CPU, OWN_LATENESS_WARNING_MS, ROLE_LIMIT_SHARE
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
 
@@ -213,12 +214,29 @@ def generator(replay: Replay) -> Json:
     }
 
 
+def roles_of(uses: Iterable[RoleUse], requests: int) -> list[Json]:
+    return [
+        {
+            "role": use.name,
+            "cpu_s": round(use.cpu_s, 2),
+            "cpu_us_a_request": round(use.cpu_s / max(requests, 1) * 1e6, 1),
+            "resident_mb": round(use.resident_mb, 1),
+            "busiest_share_of_one_core": None if use.busiest_share is None else _rounded(use.busiest_share),
+        }
+        for use in uses
+    ]
+
+
+def role_line(row: Json) -> str:
+    """Return what a role used; it is at its limit if one of its processes has a core for itself and takes it whole."""
+    share = row.get("busiest_share_of_one_core")
+    limit = f", its busiest process {share:.0%} of a core: at its limit" if (share or 0) > ROLE_LIMIT_SHARE else ""
+    return f"{row['role']}: {row['cpu_us_a_request']:,.0f} us of CPU a request, {row['resident_mb']:,.0f} MB{limit}"
+
+
 def machine_lines(summary: Json) -> list[str]:
     """Return what each watched role used, and what other programs took of the machine; older reports do not have it."""
-    lines = [
-        f"{row['role']}: {row['cpu_us_a_request']:,.0f} us of CPU a request, {row['resident_mb']:,.0f} MB"
-        for row in summary.get("roles", ())
-    ]
+    lines = [role_line(row) for row in summary.get("roles", ())]
     share = summary.get("others_cpu_share")
     if share is None:
         return lines

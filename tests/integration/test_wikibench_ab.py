@@ -140,6 +140,22 @@ def test_the_processor_time_of_a_role_is_that_of_its_processes() -> None:
     assert mine.resident_mb > 10
 
 
+def test_the_busiest_process_of_a_role_is_told_from_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 10 s of 100 ticks each, one process takes 900, another 300, and a third begins meanwhile and takes 400."""
+    moments = iter([100.0, 110.0])
+    families = [{7: 50, 8: 20}, {9: 5}], [{7: 950, 8: 320, 10: 400}, {9: 5}]
+    stages = iter(families)
+    monkeypatch.setattr("gauge.processes.time.monotonic", lambda: next(moments))
+    monkeypatch.setattr("gauge.processes.os.sysconf", lambda _name: 100)
+    watch = RoleWatch([Role("wiki", (7,)), Role("store", (9,))])
+    monkeypatch.setattr(watch, "_cpu_s", lambda: [0.0, 0.0])
+    monkeypatch.setattr(watch, "_known_s", lambda: 0.0)
+    monkeypatch.setattr(watch, "_ticks_of_each", lambda: next(stages))
+    monkeypatch.setattr("gauge.processes.resident_mb", lambda _pids: 1.0)
+    watch.begin()
+    assert [use.busiest_share for use in watch.uses()] == [pytest.approx(0.9), 0.0]
+
+
 def test_what_other_programs_took_of_the_machine_is_not_what_the_generator_or_a_role_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

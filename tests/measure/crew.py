@@ -1,9 +1,10 @@
 """What dealing costs: a controller and four workers that take requests when they are due and send nothing.
 
-    python -m tests.measure.crew                      50,000/s for 60 s
+    python -m tests.measure.crew                      50,000/s for 60 s, in a good minute
     python -m tests.measure.crew --rate 20000 --seconds 15
 
-The worker processes are real, as are their connections; there is no target.
+The worker processes are real, as are their connections; there is no target.  The exit status is 1 if the controller
+takes more than half a core, or if a worker is starved or lost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import os
 import random
 import socket
+import sys
 import time
 from collections.abc import Iterator
 
@@ -31,6 +33,8 @@ from wikibench.trace.lines import Request
 from wikibench.visits import Load
 
 TAKE_S = 0.01
+SEED = 1
+CONTROLLER_SHARE = 0.5  # of a core, at most
 
 
 class TakingWorker(Worker):
@@ -60,7 +64,7 @@ def take(connection: socket.socket, name: str, token: bytes, check: Check) -> st
 
 
 def planned(rate: float, seconds: float) -> Iterator[Planned]:
-    rng = random.Random(1)
+    rng = random.Random(SEED)
     requests = [Request(0, f"/wiki/Page_{rng.randrange(10_000)}") for _ in range(1_000)]
     for number in range(round(rate * seconds)):
         yield Planned(number / rate, requests[number % 1_000])
@@ -73,7 +77,7 @@ def slowness() -> float:
     return (time.perf_counter() - began_s) / (time.process_time() - cpu_s)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=50_000.0)
     parser.add_argument("--seconds", type=float, default=60.0)
@@ -88,12 +92,17 @@ def main() -> None:
     state.check()
     crew = result.crew
     print(f"{machine()}; load average {load_average:.1f}, a core's second takes {before:.2f} s")
-    print(f"{crew.planned} requests, {given.rate:g}/s for {given.seconds:g} s to {crew.workers} workers")
-    print(f"controller: {crew.controller_cpu_s:.1f} s of CPU, {crew.controller_cpu_s / given.seconds:.2f} of a core, "
+    share = crew.controller_cpu_s / given.seconds
+    print(f"{crew.planned} requests of seed {SEED}, {given.rate:g}/s for {given.seconds:g} s to {crew.workers} workers")
+    print(f"controller: {crew.controller_cpu_s:.1f} s of CPU, {share:.2f} of a core, "
           f"{crew.controller_cpu_s / max(crew.planned or 1, 1) * 1e6:.1f} us a request")  # fmt: skip
     print(f"busiest worker: {(crew.busiest_cpu_s or 0.0) / given.seconds:.2f} of a core")
     print(f"starved {crew.starved}, lost workers {crew.lost}, lost requests {crew.lost_requests}")
+    if share > CONTROLLER_SHARE or crew.starved or crew.lost:
+        print(f"missed: the controller is to take {CONTROLLER_SHARE:g} of a core at most, and nobody to be starved")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

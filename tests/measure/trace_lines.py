@@ -5,7 +5,9 @@
 A process of its own makes lines in Apache's combined format, of a day, each up to five minutes out of place, of pages
 with Wikipedia's popularity, and pipes them into ``wikibench trace read``.  Printed are CPU a line and peak memory of
 each step, what 100,000,000 lines would take, and the seconds until a replay of the 14th hour sends its first request.
-A sample of a tenth of the pages is compared with the whole, beside a choice of pages by their hash.
+A sample of a tenth of the pages is compared with the whole, beside a choice of pages by their hash.  10,000,000 lines
+take a quarter of an hour, and a few GB of DIR.  The exit status is 1 if one of LIMITS is passed; each is printed with
+what was found.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from gauge.machine import machine
 from gauge.popularity import VIEWS, weights
 from wikibench.commands.passes import page_of
 from wikibench.pacing import Pace, TraceShape, plan
@@ -39,13 +42,23 @@ DAY_S: Final = 86_400
 OUT_OF_PLACE_S: Final = 300
 WHOLE: Final = 100_000_000
 SHARE: Final = 0.1
+SEED: Final = 38
+LIMITS: Final = {  # of 100,000,000 lines on a machine of our time
+    "CPU of reading, minutes": 25.0,
+    "memory of reading, MB": 300.0,
+    "first request of the 14th hour, s": 2.0,
+    "requests of the sample off, %": 0.5,
+    "curve of popularity off": 0.02,
+    "hot pages off": 0.05,
+    "hours off": 0.03,
+}
 AGENT: Final = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 WIKIBENCH: Final = (sys.executable, "-m", "wikibench.cli")
 
 
 def make_lines(count: int) -> None:
     """Print the lines of the log."""
-    rng = random.Random(38)
+    rng = random.Random(SEED)
     ends = list(accumulate(weights(VIEWS, PAGES)))
     clocks = [f"{s // 3600:02d}:{s // 60 % 60:02d}:{s % 60:02d}" for s in range(DAY_S)]
     for begin in range(0, count, BATCH):
@@ -72,13 +85,14 @@ def run_measured(words: Sequence[str], source: object = None) -> tuple[float, fl
     return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
-def read_log(folder: str, lines: int) -> None:
+def read_log(folder: str, lines: int) -> dict[str, float]:
     words = (sys.executable, "-m", "tests.measure.trace_lines", "--make", str(lines))
     with subprocess.Popen(words, stdout=subprocess.PIPE) as maker:
         cpu_s, peak_mb = run_measured(
             (*WIKIBENCH, "trace", "read", "-", "--format", "combined", "--out", folder), maker.stdout
         )
     say("read", cpu_s, lines, peak_mb)
+    return {"CPU of reading, minutes": cpu_s / lines * WHOLE / 60, "memory of reading, MB": peak_mb}
 
 
 def say(step: str, cpu_s: float, lines: int, peak_mb: float) -> None:
@@ -129,7 +143,7 @@ def plan_all(folder: str) -> None:
     say("plan", cpu_s, count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def compare_samples(folder: str, small: str) -> None:
+def compare_samples(folder: str, small: str) -> dict[str, float]:
     profiles = [_profile(Trace([path]).open_all().read()) for path in (folder, small)]
     whole, part = profiles
     limit = SHARE * 2**64
@@ -140,6 +154,19 @@ def compare_samples(folder: str, small: str) -> None:
         f"sample of {SHARE:.0%} of the pages: {kept:.3%} of the requests (by hash: {by_hash.total() / whole.count:.3%})"
     )
     print("differences: " + ", ".join(f"{name} {value:.2%}" for name, value in found.items()))
+    return {
+        "requests of the sample off, %": abs(kept / SHARE - 1) * 100,
+        "curve of popularity off": found["popularity"],
+        "hot pages off": found["hot pages"],
+        "hours off": found["hours"],
+    }
+
+
+def missed(found: Mapping[str, float]) -> list[str]:
+    """Print each figure beside its limit; return the names of those that pass it."""
+    for name, limit in LIMITS.items():
+        print(f"{name}: {found[name]:.3g} (at most {limit:g}){' MISSED' if found[name] > limit else ''}")
+    return [name for name, limit in LIMITS.items() if found[name] > limit]
 
 
 def _profile(requests: Iterable[object]) -> Profile:
@@ -149,7 +176,7 @@ def _profile(requests: Iterable[object]) -> Profile:
     return profile
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, help="where the traces go; removed at the end")
@@ -158,19 +185,21 @@ def main() -> None:
     given = parser.parse_args()
     if given.make is not None:
         make_lines(given.make)
-        return
+        return 0
     if given.plan is not None:
         plan_all(given.plan)
-        return
+        return 0
     with tempfile.TemporaryDirectory(dir=given.folder) as made:
         day, small = f"{made}/day/", f"{made}/small/"
-        read_log(day, given.lines)
-        print(f"the first request of the 14th hour after {first_request_s(day):.2f} s", flush=True)
+        print(f"{machine()}; seed {SEED}", flush=True)
+        found = read_log(day, given.lines)
+        found["first request of the 14th hour, s"] = first_request_s(day)
         subprocess.run((sys.executable, "-m", "tests.measure.trace_lines", "--plan", day), check=True)
         cpu_s, peak_mb = run_measured((*WIKIBENCH, "trace", "sample", day, "--pages", f"{SHARE:.0%}", "--out", small))
         say("sample by pages", cpu_s, given.lines, peak_mb)
-        compare_samples(day, small)
+        found |= compare_samples(day, small)
+    return 1 if missed(found) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -99,7 +99,9 @@ class Alternation:
         system = self.systems[0]
         invalid = 0
         while isinstance(rate := bracket_of(tries, plan), float):
-            pace = Pace(rate, even=True, duration_s=BRACKET_S, loop=True)
+            place = random.Random(f"{SEED}\n{len(tries)}")  # the trace's beginning is no better than any other place
+            skip = place.randrange(system.shape.requests)
+            pace = Pace(rate, even=True, duration_s=BRACKET_S, loop=True, skip=skip)
             result = system.go(pace, f"largest rate of A: {rate:.0f}/s")
             if result.ending == "interrupted":
                 raise Interrupted

@@ -12,8 +12,8 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -22,16 +22,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from gauge.processes import RoleWatch
 from wikibench.errors import PlanError
 from wikibench.injector import wire_of
 from wikibench.latency import Recorder
-from wikibench.options import Duration, Header
+from wikibench.limits import CPU_WARNING_SHARE
+from wikibench.options import Duration, Header, ProcessesOfRole
 from wikibench.outcome import Outcome
 from wikibench.pacing import Planned
 from wikibench.report import environment
 from wikibench.run import loop_factory
 from wikibench.statuses import CONTEXT, MET, MISSED, report_errors
-from wikibench.summary import Json, times
+from wikibench.summary import Json, role_line, roles_of, times
+from wikibench.targets.map_files import load_map
 from wikibench.targets.paths import Layout, parse_rewrite
 from wikibench.targets.target import parse_target, require_loopback
 from wikibench.targets.target_check import require_answer
@@ -57,8 +60,8 @@ class Stretch:
     within_s: float
 
 
-def row_of(stretch: Stretch, recorder: Recorder, elapsed_s: float, cpu_share: float) -> Json:
-    """(pure) Return the figures of a stretch."""
+def row_of(stretch: Stretch, recorder: Recorder, elapsed_s: float, cpu_share: float, sent: int) -> Json:
+    """(pure) Return the figures of a stretch; ``sent`` has the requests of the warm-up, too."""
     failed, counted, limit_us = recorder.failed(), recorder.count(), round(stretch.within_s * 1e6)
     good = sum(
         many
@@ -69,7 +72,7 @@ def row_of(stretch: Stretch, recorder: Recorder, elapsed_s: float, cpu_share: fl
     )
     return {
         "clients": stretch.clients,
-        "requests": {"counted": counted, "failed": failed},
+        "requests": {"counted": counted, "failed": failed, "sent": sent},
         "got_per_s": round((counted - failed) / max(elapsed_s, 1e-9), 3),
         "within_percent": round(100 * good / counted, 3) if counted else None,
         "service_time": times(recorder.service()),
@@ -89,6 +92,7 @@ class ClosedLoop:
         self._clock = clock
         self.recorder = Recorder(stretch.seconds)
         self._began = 0.0
+        self._sent = 0
 
     def _now_s(self) -> float:
         return self._clock() - self._began
@@ -107,7 +111,8 @@ class ClosedLoop:
             await wire.close()
         elapsed_s = self._now_s()
         cpu_share = (time.process_time() - cpu) / max(elapsed_s, 1e-9)
-        return row_of(stretch, self.recorder, max(elapsed_s - stretch.warm_up_s, 0.0), cpu_share)
+        counted_s = max(elapsed_s - stretch.warm_up_s, 0.0)
+        return row_of(stretch, self.recorder, counted_s, cpu_share, self._sent)
 
     async def _client(self, visitor: Visitor, rng: random.Random) -> None:
         stretch, first = self._stretch, rng.randrange(len(self._requests))
@@ -119,6 +124,7 @@ class ClosedLoop:
             (sample,) = await visitor.view(Planned(sent_s, self._requests[number % len(self._requests)]), sent_s)
             if sample.outcome is Outcome.INTERRUPTED:
                 return
+            self._sent += 1
             if sent_s >= stretch.warm_up_s:
                 self.recorder.add(sample)
             thinks_s = rng.expovariate(1 / stretch.think_s) if stretch.think_s else 0.0
@@ -162,7 +168,10 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 @click.option("--allow-remote", is_flag=True, help="Load a wiki that is not on this machine, and is yours.")
 @click.option("--expect-404", is_flag=True, help="A page that is not there is no failure (recorded traces).")
 @click.option("--header", "headers", type=Header(), multiple=True, help="Sent with every request, 'Name: value'.")
+@click.option("--map", "map_name", default="plain", show_default=True, metavar="NAME|FILE", help="As of replay.")
 @click.option("--rewrite", "rewrites", multiple=True, metavar="/OLD/=/NEW/", help="As of replay.")
+@click.option("--connections", type=click.Choice(["pooled", "fresh"]), default="pooled", help="Kept, or one a request.")
+@click.option("--watch", type=ProcessesOfRole(), multiple=True, metavar="ROLE=PID,...", help="As of replay.")
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here too.")
 def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None, **given: Any) -> None:
     """Ask with so many clients, each of which waits for its answer: a closed loop.
@@ -171,6 +180,7 @@ def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None,
     The page views of the trace, each client from a place of its own; edits are left out:
       wikibench clients day.trace --target http://127.0.0.1:8080 --number 1,2,4,8 --think 100ms --duration 30m
       wikibench clients day.trace --target http://127.0.0.1:8080 --number 1,1 --json idle.json
+      wikibench clients day.trace --target http://127.0.0.1:8080 --map mediawiki --watch php=1201 --watch sql=1188
 
     A closed loop hides stalls: while the wiki stalls, the clients send nothing, so a stall of a second is one slow
     request of each client. Times are service times, of a request that was sent; how long visitors who come at
@@ -185,12 +195,15 @@ def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None,
         if not requests:
             raise PlanError(f"{trace}: no page view to ask for")
         load = _load_of(target, given)
-    rows = []
+    rows, watch = [], RoleWatch(given["watch"])
     for many in number:
         stretch = Stretch(many, given["duration"], given["warm_up"], given["think"], given["within"])
+        watch.begin()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            rows.append(runner.run(ClosedLoop(load, requests, stretch).run()))
-        click.echo(_line(rows[-1]), err=True)
+            row = runner.run(ClosedLoop(load, requests, stretch).run())
+        rows.append({**row, "roles": roles_of(watch.uses(), row["requests"]["sent"])})
+        for line in lines_of(rows[-1]):
+            click.echo(line, err=True)
     _print(rows, given["within"])
     if file is not None:
         about = {"think_ms": given["think"] * 1000, "within_ms": given["within"] * 1000, "seed": given["seed"]}
@@ -207,13 +220,18 @@ def _load_of(target: str, given: Json) -> Load:
     if not given["allow_remote"]:
         require_loopback(found)
     require_answer(found, headers)
-    layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]))
+    layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), map=load_map(given["map_name"]))
+    found = replace(found, connections=given["connections"])
     timeout_s, seed = given["timeout"], given["seed"]
     return Load(found, layout, seed=seed, expect_404=given["expect_404"], headers=headers, timeout_s=timeout_s)
 
 
-def _line(row: Json) -> str:
-    return f"{row['clients']} clients: {row['got_per_s']:.1f} views/s, p95 {row['service_time']['p95_ms']} ms"
+def lines_of(row: Json) -> Iterator[str]:
+    yield f"{row['clients']} clients: {row['got_per_s']:.1f} views/s, p95 {row['service_time']['p95_ms']} ms"
+    yield from map(role_line, row["roles"])
+    share = row["generator_cpu_share"]
+    if share > CPU_WARNING_SHARE:
+        yield f"note: the generator used {share:.0%} of a core: it may be the limit, not the wiki"
 
 
 def _print(rows: Sequence[Json], within_s: float) -> None:

@@ -16,7 +16,16 @@ from wikibench.errors import PlanError
 from wikibench.experiments.plan import SIZES, Cell, Experiment, Json, cells_of
 from wikibench.experiments.runner import Order, Runner, read_experiment
 from wikibench.experiments.system import System, read_system
-from wikibench.experiments.tables import Page, check_tables, facts_of, html_of, json_of, markdown_of, table_of
+from wikibench.experiments.tables import (
+    Page,
+    check_tables,
+    facts_of,
+    has_system,
+    html_of,
+    json_of,
+    markdown_of,
+    table_of,
+)
 from wikibench.options import Duration
 from wikibench.statuses import CONTEXT, MET, MISSED, NOT_VALID, report_errors
 from wikibench.whole_files import write_whole
@@ -38,7 +47,7 @@ class Setting(click.ParamType[tuple[str, str]]):
 
 
 @click.command("experiment", context_settings=CONTEXT)
-@click.argument("name", metavar="thesis|eth|scale|FILE")
+@click.argument("name", metavar="thesis|eth|scale|placement|FILE")
 @click.option("--systems", help="Names of shipped systems, or files, with commas.  [default: the experiment's own]")
 @click.option("--size", type=click.Choice(SIZES), default="quick", show_default=True)
 @click.option("--budget", type=Duration(), help="Begin no cell that would end later, such as 2h.")
@@ -66,6 +75,12 @@ def experiment(
       wikibench experiment thesis --systems columnar,mediawiki,hbase
       wikibench experiment thesis --systems columnar,hbase-gateway --set gateway=127.0.0.1:9090
       wikibench experiment thesis --systems url --set address=http://127.0.0.1:8080 --set titles_file=names.txt
+
+    \b
+    Triggers beside doing it yourself; more region servers, here or on ZooKeeper; the balancer off and on:
+      wikibench experiment eth
+      wikibench experiment scale --systems servers-zookeeper:servers=1,servers-zookeeper:servers=2
+      wikibench experiment placement
 
     \b
     OUT/index.html     all tables and plots, versions, and what else the machine did
@@ -107,7 +122,9 @@ def _print_plan(cells: Sequence[Cell]) -> None:
 
 def _page(found: Experiment, size: str, known: Sequence[System], results: Sequence[Json]) -> Page:
     names = {system.name: system.title for system in known}
-    tables = [table_of(one, names, results) for one in found.tables]
+    tables = [
+        table_of(one, names, results) for one in found.tables if any(has_system(one, name) for name in names or [""])
+    ]
     return Page(f"{found.title} ({size})", found.about, facts_of(results), tuple(tables))
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from wikibench.commands.passes import OUT, ReadProgress, Span, noted
+from wikibench.commands.synth import synth
 from wikibench.commands.trace_figures import check, info
 from wikibench.commands.trace_parts import cut, onto, sample, scrub
 from wikibench.errors import PlanError, TraceFileError
@@ -213,5 +214,5 @@ def _reasons(tally: Tally) -> str:
     return "; ".join(f"{count:,} {reason}" for reason, count in tally.dropped.most_common()) or "no line at all"
 
 
-for _command in (cut, sample, scrub, onto, info, check):
+for _command in (cut, sample, scrub, onto, info, check, synth):
     trace.add_command(_command)

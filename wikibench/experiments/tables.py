@@ -5,7 +5,8 @@
                  divided by another one, times a number; ``missing`` stands where it has none;
                  ``*`` stands for the sum of all: "T3.roles.*.cpu_s"
     each         "T2.figures.rows": a row for each element of this list, whose columns have paths within it
-    systems      names; the table has those alone.  A column with ``of_first`` is divided by that of the first row
+    systems      names, or patterns such as "servers-[0-9]*": the table has those alone, and is left out if none is
+                 measured.  A column with ``of_first`` is divided by that of the first row
     ratios       {each = "E.figures.loads", keys = ["load"], of = "variant", beside = "sync", rounds = "rounds"}: a
                  row for each element that is not the one beside, with the ratios to that one of the same keys, round by
                  round: their geometric mean, and the t interval of 90 % of its logarithm
@@ -26,6 +27,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any, Final
@@ -125,12 +127,16 @@ def loads_of(table: Json) -> list[str]:
     return list(dict.fromkeys(path.partition(".")[0] for path in paths))
 
 
+def has_system(table: Json, system: str) -> bool:
+    return any(fnmatchcase(system, pattern) for pattern in table.get("systems", ("*",)))
+
+
 def table_of(table: Json, names: Mapping[str, str], results: Sequence[Json]) -> Table:
     """Return a table; ``names`` are the systems with their titles, in order, and ``results`` those of all cells."""
     columns = table.get("columns", ())
     rows: list[Row] = []
     for system, title in (names or {"": ""}).items():
-        if system not in table.get("systems", names or [""]):
+        if not has_system(table, system):
             continue
         mine = {name: _of(results, name, system) for name in loads_of(table)}
         rows += list(_rows(table, columns, title, mine))
@@ -140,7 +146,7 @@ def table_of(table: Json, names: Mapping[str, str], results: Sequence[Json]) -> 
         rows.append(Row(str(words[0]), cells, is_reference=True))
     notes = [str(table["note"])] if table.get("note") else []
     for found in results:
-        if found["load"] in loads_of(table) and found["system"] in table.get("systems", (found["system"],)):
+        if found["load"] in loads_of(table) and has_system(table, found["system"]):
             notes += _note(found)
     head = ("", *(str(one["head"]) for one in columns))
     return Table(str(table.get("title", "")), head, tuple(rows), tuple(notes), table.get("plot", {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.fake_wiki import FakeWiki
 from wikibench.cli import main
-from wikibench.commands.clients import ClosedLoop, Stretch, row_of
+from wikibench.commands.clients import ClosedLoop, Stretch, lines_of, row_of
 from wikibench.http.answer import Answer, NoAnswer
 from wikibench.http.pool import Wire
 from wikibench.latency import Recorder, Sample
@@ -37,10 +38,10 @@ def test_what_was_in_time_counts_good_answers_alone() -> None:
     recorder = Recorder(1.0)
     for outcome, seconds in ((Outcome.OK, 0.1), (Outcome.OK, 0.3), (Outcome.SERVER_ERROR, 0.1), (Outcome.OK, 0.199)):
         recorder.add(Sample(Kind.PAGE, outcome, 0.0, 0.0, seconds))
-    row = row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), recorder, 2.0, 0.1)
+    row = row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), recorder, 2.0, 0.1, 5)
     assert (row["within_percent"], row["got_per_s"]) == (50.0, 1.5)
-    assert row["requests"] == {"counted": 4, "failed": 1}
-    assert row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), Recorder(1.0), 2.0, 0.1)["within_percent"] is None
+    assert row["requests"] == {"counted": 4, "failed": 1, "sent": 5}
+    assert row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), Recorder(1.0), 2.0, 0.1, 5)["within_percent"] is None
 
 
 def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> None:
@@ -55,6 +56,26 @@ def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> Non
     found = json.loads(out.read_text())
     assert [row["clients"] for row in found["rows"]] == [1, 3]
     assert all(row["requests"]["counted"] > 3 and not row["requests"]["failed"] for row in found["rows"])
+
+
+def test_the_pages_of_another_wiki_are_asked_for_and_its_processes_watched(trace: Path, tmp_path: Path) -> None:
+    out, words = tmp_path / "found.json", ("--map", "mediawiki", "--connections", "fresh", "--duration", "150ms")
+    with FakeWiki() as wiki:
+        result = command(trace, "--target", wiki.url, *words, "--watch", f"wiki={os.getpid()}", "--json", out)
+        assert result.exit_code == 0, result.output
+        (row,) = json.loads(out.read_text())["rows"]
+        assert wiki.connections > row["requests"]["sent"], "and that of the check"
+        assert {path.partition("Page")[0] for path in wiki.gets if "Page" in path} == {"/index.php/"}
+    (role,) = row["roles"]
+    assert role["role"] == "wiki"
+    assert "wiki: " in result.output
+    assert "no process 4194301" in command(trace, "--target", wiki.url, "--watch", "wiki=4194301").output
+
+
+def test_a_generator_that_is_the_limit_is_said() -> None:
+    row = row_of(Stretch(1, 2.0, 0.0, 0.0, 0.2), Recorder(1.0), 2.0, 0.9, 0) | {"roles": []}
+    assert [line for line in lines_of(row) if "it may be the limit" in line]
+    assert not [line for line in lines_of(row | {"generator_cpu_share": 0.5}) if "limit" in line]
 
 
 def test_pauses_bound_the_rate(trace: Path, tmp_path: Path) -> None:

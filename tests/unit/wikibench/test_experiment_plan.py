@@ -24,7 +24,7 @@ from wikibench.experiments.runner import read_experiment
 from wikibench.experiments.server_loads import Sample, busiest_over_mean, half_of
 from wikibench.experiments.spread import places_of
 from wikibench.experiments.system import Place, counted_since, metrics_in, parse_system, port_names, read_system
-from wikibench.experiments.tables import check_tables
+from wikibench.experiments.tables import check_tables, has_system
 from wikka_port.names import page_key
 
 LOADS = [
@@ -105,6 +105,15 @@ def test_the_shipped_experiments_can_be_planned(path: Path, tmp_path: Path) -> N
             mine = [one.steps for one in found.loads if not one.systems or system.name in one.systems]
             for steps in mine:
                 assert list(unknown_words(steps, [*known.texts, *known.lists, "cell"])) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["servers:servers=6", "servers:servers=1", "servers-zookeeper:servers=2", "null:servers=6"]
+)
+def test_each_system_of_the_scale_has_a_row_of_one_table(name: str) -> None:
+    found, _ = read_experiment("scale", SHIPPED)
+    system = read_system(name, SHIPPED / "systems")
+    assert sum(has_system(table, system.name) for table in found.tables) == 1
 
 
 @pytest.mark.parametrize("path", sorted((SHIPPED / "systems").glob("*.toml")), ids=lambda path: path.stem)

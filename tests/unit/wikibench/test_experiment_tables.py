@@ -77,6 +77,14 @@ def test_a_table_may_have_some_systems_beside_the_first_of_them() -> None:
     assert [row.cells for row in table.rows] == [("100", "1"), ("250", "2.5")]
 
 
+def test_systems_of_a_table_may_be_a_pattern() -> None:
+    found = [cell("A", name, {"rate": 1}) for name in ("s-1", "s-6", "s-far-1", "n-1")]
+    names = {name: name for name in ("s-1", "s-6", "s-far-1", "n-1")}
+    columns = [{"head": "rate", "value": "A.figures.rate"}]
+    for pattern, rows in (("s-[0-9]*", ["s-1", "s-6"]), ("s-far-*", ["s-far-1"]), ("n-*", ["n-1"])):
+        assert [row.name for row in table_of({"systems": [pattern], "columns": columns}, names, found).rows] == rows
+
+
 def test_repetitions_give_their_median() -> None:
     found = [cell("A", "x", {"rate": rate}, number=number) for number, rate in enumerate((5, 1, 3), start=1)]
     table = table_of({"columns": [{"head": "r", "value": "A.figures.rate"}]}, {"x": "X"}, found)

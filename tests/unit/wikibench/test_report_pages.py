@@ -85,6 +85,9 @@ def test_the_page_has_the_processor_time_of_roles_and_of_others() -> None:
         "wiki: 2,345 us of CPU a request, 80 MB",
         "machine: programs beside generator and watched ones took 34% of the cores: they disturb the figures",
     ]
+    for share, words in ((0.95, ", its busiest process 95% of a core: at its limit"), (0.85, ""), (None, "")):
+        row = found["roles"][0] | {"busiest_share_of_one_core": share}
+        assert machine_lines({"roles": [row]}) == ["wiki: 2,345 us of CPU a request, 80 MB" + words]
     page = render(found)
     assert "<dt>wiki</dt><dd>2,345 us of CPU a request, 80 MB</dd>" in page
     assert "they disturb the figures" in page

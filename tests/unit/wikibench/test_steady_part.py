@@ -73,11 +73,13 @@ class Run:
         self.results = list(results)
         self.valid = valid
         self.seconds: list[float | None] = []
+        self.skips: list[int] = []
         self.shape = TraceShape(100, 1_000_000)
         self.load = type("Load", (), {"seed": 1})
 
     def go(self, pace: Any, _title: str) -> Replay:
         self.seconds.append(pace.duration_s)
+        self.skips.append(pace.skip)
         return self.results.pop(0)
 
     def summary(self, _result: Replay, _required: Any, _pace: Any, _verdicts: Any = None) -> dict[str, Any]:
@@ -126,3 +128,10 @@ def test_a_generator_that_is_too_late_says_nothing_of_a() -> None:
     with pytest.raises(GeneratorTooLate):
         Alternation([run], None, even=True).light_rate(P95)  # type: ignore[list-item]
     assert len(run.seconds) == 3
+
+
+def test_each_try_for_the_largest_rate_of_a_begins_at_a_place_of_its_own() -> None:
+    run = Run(*[a_try()] * 8)
+    with pytest.raises(IndexError):  # each try keeps its rate, until no result is left
+        Alternation([run], None, even=True).light_rate(P95)  # type: ignore[list-item]
+    assert len(set(run.skips)) >= 7

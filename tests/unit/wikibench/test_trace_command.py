@@ -29,6 +29,15 @@ def logs(tmp_path: Path) -> list[Path]:
     return [later, earlier]
 
 
+def test_synth_is_a_command_of_traces_too(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("One\nTwo\n")
+    for number, words in enumerate((["synth"], ["trace", "synth"])):
+        made = command(*words, "--titles", names, "--out", tmp_path / str(number), "--requests", 20, "--rate", 10)
+        assert made.exit_code == 0, made.output
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes() != b""
+
+
 def test_from_logs_to_a_sample(logs: list[Path], tmp_path: Path) -> None:
     out, small = tmp_path / "day.trace.gz", tmp_path / "small.trace"
     made = command("trace", "read", *logs, "--out", out)
