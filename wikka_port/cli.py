@@ -28,6 +28,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "admin-link": ("wikka_port.commands.user:admin_link", "A link that makes an administrator."),
     "acl": ("wikka_port.commands.acl:acl", "Show, set and explain who may do what."),
     "file": ("wikka_port.commands.files:file", "Files of pages: add, list, get, remove, restore, sweep."),
+    "antispam": ("wikka_port.commands.antispam:antispam", "Settings of antispam: links, words, sites, a question."),
     "block": ("wikka_port.commands.blocks:block", "Accounts and networks that may write nothing: add, list, remove."),
     "held": ("wikka_port.commands.reviews:reviews", "Edits and comments that antispam keeps: list, accept, refuse."),
     "rename": ("wikka_port.commands.moves:rename", "Rename a page; links of others follow."),

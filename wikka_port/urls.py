@@ -36,7 +36,7 @@ SITE_HANDLERS: Final = frozenset({
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",
-    "upload", "keys", "recentcomments", "comments.xml", "theme", "held", "blocks",
+    "upload", "keys", "recentcomments", "comments.xml", "theme", "held", "blocks", "antispam",
 })  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

@@ -1,10 +1,11 @@
-"""``wikka held`` and ``wikka block`` against a real store."""
+"""``wikka held``, ``wikka block`` and ``wikka antispam`` against a real store."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,7 @@ def test_blocks_by_commands(wiki: Wiki, wikka: Any) -> None:
     web = WikiClient(wiki, indexes="application")
     wiki.save("Strand", "one", author="Olga", base=0)
     address = {"REMOTE_ADDR": "203.0.113.77"}
+    wiki.rights.memory.forget()  # rules that are younger than a second
     assert "a farm" in web.get("/Strand/edit", environ_base=address).text
     assert web.get("/Strand", environ_base=address).status_code == 200
     assert wikka("block", "add", "No One").exit_code == 1
@@ -138,3 +140,23 @@ def test_blocks_by_commands(wiki: Wiki, wikka: Any) -> None:
     audit = wikka("user", "audit", "--json").stdout
     assert '"block lifted"' in audit
     assert '"blocked"' in audit
+
+
+def test_settings_by_commands(wiki: Wiki, wikka: Any, tmp_path: Path) -> None:
+    assert "page_links = 15  (as at first)" in wikka("antispam", "show").stdout
+    (tmp_path / "words.txt").write_text("horse dewormer\n\nivermectin\n", encoding="utf-8")
+    assert wikka("antispam", "set", f"words=@{tmp_path}/words.txt", "page_links=3").exit_code == 0
+    shown = json.loads(wikka("antispam", "show", "--json").stdout)
+    assert (shown["page_links"], shown["words"], shown["advertising"]) == (3, ["horse dewormer", "ivermectin"], True)
+    (tmp_path / "text.txt").write_text("Take ivermect1n.", encoding="utf-8")
+    assert "words: It has words" in wikka("antispam", "test", f"{tmp_path}/text.txt").stdout
+    verdict = json.loads(wikka("antispam", "test", f"{tmp_path}/text.txt", "--kind", "comment", "--json").stdout)
+    assert (verdict["verdict"], verdict["reasons"][0]["code"]) == ("review", "words")
+    assert wikka("antispam", "set", "page_links=many").exit_code == 1
+    assert wikka("antispam", "set", "nonsense=1").exit_code == 2
+    assert wikka("antispam", "set", "words=@/no/such/file").exit_code == 2
+    assert wikka("antispam", "set", "words=", "page_links=15").exit_code == 0
+    history = [json.loads(line) for line in wikka("antispam", "history", "--json").stdout.splitlines()]
+    assert [one.get("page_links") for one in history] == [None, "3"]
+    assert all(one["by"] == "(command)" for one in history)
+    assert "all as at first" in wikka("antispam", "history").stdout

@@ -16,10 +16,12 @@ _SECRETS: Final = N_("it tells strangers what the wiki runs on")
 _REFERRERS: Final = N_("referrers are not kept: they draw spam and tell who reads what")
 
 TO_COME: Final[Mapping[str, str]] = {
-    "adminpages": _ADMIN, "adminusers": _ADMIN, "badwords": _ADMIN,
-    "contact": _ADMIN, "feedback": _ADMIN, "spamlog": _ADMIN,
+    "adminpages": _ADMIN, "adminusers": _ADMIN,
+    "contact": _ADMIN, "feedback": _ADMIN,
 }  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
+    "badwords": N_("the words are among the settings of antispam, which administrators see"),
+    "spamlog": N_("administrators have a page of the texts that antispam keeps"),
     "emailpassword": N_("a forgotten password is reset by a link, not mailed"),
     "googleform": N_("use {{searchform}}, which searches this wiki itself"),
     "titletag": N_("the title of a page is its first heading"),

@@ -10,6 +10,7 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.handlers.antispam import handle_antispam
 from wikka_port.handlers.blocks import handle_blocks
 from wikka_port.handlers.comments import handle_comments
 from wikka_port.handlers.deletion import handle_delete, handle_deleted, handle_hide, handle_undelete
@@ -63,6 +64,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "acls": handle_acls,
     "actions": handle_actions,
     "administration": handle_administration,
+    "antispam": handle_antispam,
     "backlinks": handle_backlinks,
     "blocks": handle_blocks,
     "claim": handle_claim,
@@ -119,7 +121,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
-        *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks"),
+        *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
     }
 )

@@ -64,6 +64,7 @@ SITE_QUERIES = {
     "account": [""],
     "actions": [""],
     "administration": [""],
+    "antispam": [""],
     "blocks": ["", "?target=Sekretum"],
     "confirm": ["", "?token=x"],
     "deleted": [""],
