@@ -9,16 +9,19 @@ no order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 from columnar.client import Connection
-from columnar.triggers.api import Change, Delete, Effect, Put
-from wikka_port import triggers
+from columnar.triggers.api import Change, ChangedCell, Delete, Effect, Put
+from wikka_port import schema, triggers
 from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import COMMENTS, COMMENTS_HEAD, OP, CommentsHead, op_ms
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import ROWS_PER_CALL
+from wikka_port.notices import fan_out
+from wikka_port.notices.notice_rows import WATCHERS, WATCHES, page_target, rows_of_target, turned
 from wikka_port.store import Store
 
 
@@ -28,8 +31,16 @@ def run_indexes(connection: Connection, change: Change) -> None:
         carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
 
 
-class CommentLists:
-    """The lists of comments, written by the application if no trigger does (``comments.committing.Lists``)."""
+def notify_watchers(connection: Connection, change: Change) -> None:
+    """Write the notices of a change of a page.  Raises the client's errors."""
+    carry_out(connection, fan_out.notices(change, connection), change.timestamp)
+
+
+class DerivedLists:
+    """Lists of comments and watchers, written by the application if no trigger does (``comments.committing.Lists``).
+
+    The watchers of a page are notified of its comments, too.
+    """
 
     def __init__(self, store: Store, is_wanted: Callable[[], bool]) -> None:
         self._store = store
@@ -40,6 +51,15 @@ class CommentLists:
             now = {**row, COMMENTS_HEAD: head.pack()}
             effects = list(comment_lists.page_effects(key, row, now, careful=True))
             self._store.run(lambda c: carry_out(c, effects, head.at_ms))
+            put = ChangedCell("put", COMMENTS_HEAD, head.at_ms, now[COMMENTS_HEAD])
+            change = Change(schema.PAGES, key, head.at_ms, "", (put,), now, row)
+            self._store.run(lambda c: notify_watchers(c, change))
+
+    def derive_watchers(self, changed: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+        """Write the rows of ``watchers`` for rows of ``watches`` as they are now."""
+        if self._is_wanted():
+            effects = [one for row, now in changed.items() for one in fan_out.watcher_effects(row, now)]
+            self._store.run(lambda c: carry_out(c, effects, time.time_ns() // 1_000_000))
 
     def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
         if self._is_wanted():
@@ -69,6 +89,20 @@ def erase_comments(connection: Connection, history: bytes, *, plain: bool) -> No
         with table.batch() as batch:
             for row, _ in rows:
                 batch.delete(row)
+
+
+def erase_watches(connection: Connection, history: bytes, *, plain: bool) -> None:
+    """Remove all watches of a history; with ``plain`` also their rows of ``watchers``, which a trigger removes else."""
+    if WATCHERS not in connection.tables():  # an older folder, before it is prepared
+        return
+    start, stop = rows_of_target(page_target(history))
+    table = connection.table(WATCHERS)
+    while rows := [row for row, _ in table.scan(row_start=start, row_stop=stop, limit=ROWS_PER_CALL)]:
+        for name, doomed in ((WATCHES, [turned(row) for row in rows]), (WATCHERS, rows if plain else [])):
+            with connection.table(name).batch() as batch:
+                for row in doomed:
+                    batch.delete(row)
+        start = rows[-1] + b"\0"
 
 
 def make_smaller_pictures(connection: Connection, sha256: str, at_ms: int) -> None:

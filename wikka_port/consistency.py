@@ -39,6 +39,8 @@ from wikka_port.files.thumbnails import THUMBS
 from wikka_port.link_check import LinkCheck
 from wikka_port.moving.journal import DELETED
 from wikka_port.names import page_key
+from wikka_port.notices import notice_check
+from wikka_port.notices.notice_rows import INBOX, WATCHERS, WATCHES
 from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.page_rows import (
     Cells,
@@ -134,6 +136,8 @@ class _CheckPass:
         found += _of_files(self._wiki, self._now, with_contents=self._with_contents)
         self._progress("comments", 0)
         found += _of_comments(self._wiki, self._now, self._at)
+        self._progress("watches", 0)
+        found += _of_notices(self._wiki, self._now, self._at)
         differences = tuple(one for one in found if one.kind is not Kind.SPARE)
         spare = tuple(one for one in found if one.kind is Kind.SPARE)
         return CheckReport(self._pages, self._revisions, links, differences, differences, spare)
@@ -262,6 +266,13 @@ def _of_comments(wiki: Wiki, now_ms: int, at: Callable[[int], int]) -> list[Diff
     if not wiki.store.run(lambda c: {COMMENTS, LISTS} <= set(c.tables())):  # an older folder, before it is prepared
         return []
     return list(CommentCheck(wiki.rows, wiki.comments, now_ms, at).differences())
+
+
+def _of_notices(wiki: Wiki, now_ms: int, at: Callable[[int], int]) -> list[Difference]:
+    tables = {WATCHES, WATCHERS, INBOX}
+    if not wiki.store.run(lambda c: tables <= set(c.tables())):  # an older folder, before it is prepared
+        return []
+    return list(notice_check.differences(wiki.rows, now_ms, at))
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:

@@ -135,6 +135,20 @@ COMMENTS_RANKED: Final = 1_000  # the newest comments, of which authors are coun
 COMMENTS_PER_MINUTE: Final = 20.0  # of one network, and of one account
 COMMENT_BURST: Final = 40
 
+# --- watches and notices ------------------------------------------------------------------------------
+
+WATCHES_MAX: Final = 2_000  # of one account
+WATCHED_ABOVE: Final = 16  # names above a page whose watchers are notified, the topmost first
+FAN_OUT_STEP: Final = 500  # watchers read together; what a crash repeats of a fan-out at most
+NOTICES_LISTED: Final = 50  # of a part of the inbox
+NOTICES_SCANNED: Final = 1_000  # rows of an inbox that are read for one part of it
+NOTICES_COUNTED: Final = 99  # unread notices; more are shown as "99+"
+UNREAD_KEPT_MS: Final = 20_000  # how long a process keeps an account's unread notices; their rights are read each time
+UNREAD_ACCOUNTS: Final = 1_000  # accounts whose unread notices a process keeps
+MENTIONS_MAX: Final = 20  # people whom one change notifies by their names
+MAILS_AT_ONCE: Final = 100  # notices that one run mails; a run begins every ten seconds
+DIGEST_NOTICES: Final = 50  # of one daily mail; further ones go into a second mail
+
 # --- moves ----------------------------------------------------------------------------------------
 
 JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete

@@ -5,7 +5,7 @@ Knows nothing of the store; ``pages`` reads and writes with it, ``consistency`` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Required, TypedDict
 
@@ -13,6 +13,7 @@ from wikka_port import schema
 from wikka_port.comments.comment_rows import COMMENTS_HEAD, NO_COMMENTS, CommentsHead, comments_in
 from wikka_port.files.file_rows import FILE, CurrentFile, files_in
 from wikka_port.markup.formats import WIKKA, is_format
+from wikka_port.notices.notice_rows import pack_notify
 from wikka_port.page_languages import ENGLISH, known
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, page_rights
 from wikka_port.schema import Head, parse_head
@@ -21,7 +22,7 @@ Cells = Mapping[bytes, bytes]
 
 _YES: Final = b"yes"
 _NONE: Final[frozenset[int]] = frozenset()
-_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN, COMMENTS_HEAD)
+_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN, schema.NOTIFY, COMMENTS_HEAD)
 _NO: Final = b"no"
 
 
@@ -145,6 +146,21 @@ def page_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
         schema.USER: draft.author.encode(),
         schema.NOTE: draft.note.encode(),
         schema.BODY: draft.body.encode(),
+    }
+
+
+def notify_cell(draft: RevisionDraft, by: str, mentions: Collection[str]) -> dict[bytes, bytes]:
+    """Return the cell that has the watchers of the page notified of an edit of the account ``by``."""
+    return {
+        schema.NOTIFY: pack_notify(
+            by,
+            name=draft.name,
+            head=draft.head,
+            time_ms=draft.time_ms,
+            is_new=not draft.previous,
+            minor=bool(draft.minor),
+            mentions=mentions,
+        )
     }
 
 

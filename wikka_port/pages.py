@@ -37,6 +37,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, Unpack
 
 from columnar.client import ClientTls, Connection, Expect, Put, puts
@@ -44,8 +45,9 @@ from columnar.triggers.api import Change, ChangedCell
 from wikka_port import edit_signatures, history, page_languages, schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.application_indexes import (
-    CommentLists,
+    DerivedLists,
     make_smaller_pictures,
+    notify_watchers,
     rename_in_comment_lists,
     run_indexes,
 )
@@ -65,6 +67,7 @@ from wikka_port.moving.mover import Mover
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
 from wikka_port.next_revision import PageTooBig, draft_after
+from wikka_port.notices.stored_notices import StoredNotices
 from wikka_port.page_languages import LANGUAGES_ROW
 from wikka_port.page_rows import (
     Cells,
@@ -76,6 +79,7 @@ from wikka_port.page_rows import (
     is_stale,
     is_there,
     language_of,
+    notify_cell,
     page_cells,
     revision_cells,
     stored_page_of,
@@ -100,6 +104,7 @@ __all__ = [
 ]
 
 Indexes = Literal["triggers", "application"]
+_NO_CELLS: Final[Cells] = MappingProxyType({})
 _SAVES: Final = 4  # attempts if only the rights of the page changed meanwhile
 
 Allow = Callable[[PageRights, bool], None]  # takes the page's rights and whether it exists; raises if not allowed
@@ -153,9 +158,10 @@ class Wiki(Listings, Histories):
         self.files = StoredFiles(
             self.rows, self.mover, files or FileConfig(), clock, on_committed=self._make_smaller_pictures
         )
-        lists = CommentLists(self.store, lambda: self.indexes == "application")
+        lists = DerivedLists(self.store, lambda: self.indexes == "application")
         self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
         self.files.sweep.sweep_also(self.comments.sweep)
+        self.notices = StoredNotices(self.rows, self.mover, clock, lists.derive_watchers)
 
     def _make_smaller_pictures(self, version: FileVersion) -> None:
         """Make those of a file that was committed, if no trigger does."""
@@ -226,9 +232,14 @@ class Wiki(Listings, Histories):
         time_ms: int | None = None,
         allow: Allow | None = None,
         stored: StoredPage | None = None,
+        notify: str | None = None,
+        mentions: Collection[str] = (),
         **given: Unpack[Writing],
     ) -> Saved:
         """Make ``body`` the newest revision, and return once it is on disk.
+
+        ``notify`` is the account whose edit it is, "" for none: then watchers are notified, and the accounts
+        ``mentions``; with None nobody is.
 
         ``base`` is the number of the revision that the edit began from, 0 for a new page, and ``base_token`` its token
         (``is_revision``).  ``stored`` is the page, if the caller has just read it.
@@ -241,7 +252,8 @@ class Wiki(Listings, Histories):
             draft = draft_after(stored.row, name=name, body=body, time_ms=at, stored=stored, **given)
             self.stage([draft])
             try:
-                return self.commit(draft, stored.row, allow=allow)
+                further = {} if notify is None else notify_cell(draft, notify, mentions)
+                return self.commit(draft, stored.row, allow=allow, further=further)
             except Conflict as conflict:
                 stored = None
                 if (conflict.current.number if conflict.current else 0) != base:
@@ -296,21 +308,28 @@ class Wiki(Listings, Histories):
 
         self.store.run(work)
 
-    def commit(self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None) -> Saved:
-        """Run steps 3 to 5; ``before`` is the page's row as it was read.  Raises Conflict.
+    def commit(
+        self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None, further: Cells = _NO_CELLS
+    ) -> Saved:
+        """Run steps 3 to 5; ``before`` is the page's row as it was read, ``further`` are cells put there as well.
+
+        Raises Conflict.
 
         With ``allow`` the rights must be unchanged since ``before``; on a plain HBase it is called again instead.
         """
         key = page_key(draft.name)
         if allow is not None and not self.store.is_columnar:
             self._allow_again(key, draft, allow)
-        return self._committed(key, draft, before, self._commit_once(key, draft, before, allow is not None))
+        sequence = self._commit_once(key, draft, before, further, guarded=allow is not None)
+        return self._committed(key, draft, before, sequence, further)
 
-    def _commit_once(self, key: bytes, draft: RevisionDraft, before: Cells, guarded: bool) -> str | None:
+    def _commit_once(
+        self, key: bytes, draft: RevisionDraft, before: Cells, further: Cells, *, guarded: bool
+    ) -> str | None:
         if not self.store.is_columnar:
             return self.store.run(lambda c: _commit_plainly(c, key, draft, before))
-        conditions = unchanged_rights(before) if guarded else []
-        return self.store.run(lambda c: _commit_atomically(c, key, draft, before, conditions))
+        rights = unchanged_rights(before) if guarded else []
+        return self.store.run(lambda c: _commit_atomically(c, key, _step(draft, before, further), rights))
 
     def commit_all(self, steps: Sequence[tuple[RevisionDraft, Cells]]) -> list[Saved | Conflict]:
         """Commit drafts of different pages, each atomically on its own; in one call if triggers keep the indexes."""
@@ -333,12 +352,16 @@ class Wiki(Listings, Histories):
                 outcomes.append(conflict)
         return outcomes
 
-    def _committed(self, key: bytes, draft: RevisionDraft, before: Cells, sequence: str | None) -> Saved:
+    def _committed(
+        self, key: bytes, draft: RevisionDraft, before: Cells, sequence: str | None, further: Cells = _NO_CELLS
+    ) -> Saved:
         """Run step 5 after a commit that returned ``sequence``.  Raises Conflict."""
         if sequence is None:
             sequence = self._lost_or_repeated(key, draft)
         if self.indexes == "application":
-            self.store.run(lambda c: run_indexes(c, _change(key, draft, before)))
+            self.store.run(lambda c: run_indexes(c, _change(key, page_cells(draft), draft, before)))
+            if further:
+                self.store.run(lambda c: notify_watchers(c, _change(key, further, draft, before)))
             sequence = ""
         return Saved(draft.head.number, draft.time_ms, sequence, draft.head.token.decode())
 
@@ -420,10 +443,10 @@ def unchanged_rights(before: Cells) -> list[Expect]:
 
 
 def _commit_atomically(
-    connection: Connection, key: bytes, draft: RevisionDraft, before: Cells, further: Collection[Expect]
+    connection: Connection, key: bytes, step: tuple[list[Expect], list[Put]], further: Collection[Expect]
 ) -> str | None:
     """Commit in one call; return the change's sequence, or None if the newest revision or a condition has changed."""
-    conditions, puts = _step(draft, before)
+    conditions, puts = step
     result = connection.table(schema.PAGES).check_and_mutate(key, [*conditions, *further], puts)
     return result.sequence if result.applied else None
 
@@ -436,11 +459,11 @@ def _commit_together(
     return {key: result.sequence if result.applied else None for key, result in results.items()}
 
 
-def _step(draft: RevisionDraft, before: Cells) -> tuple[list[Expect], list[Put]]:
+def _step(draft: RevisionDraft, before: Cells, further: Cells = _NO_CELLS) -> tuple[list[Expect], list[Put]]:
     """Return the condition on the page's row, and the cells to put if it holds."""
     expected = before.get(schema.VERSIONCOUNT)
     condition = Expect.absent(schema.VERSIONCOUNT) if expected is None else Expect(schema.VERSIONCOUNT, expected)
-    cells = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+    cells = {**page_cells(draft), **further, schema.VERSIONCOUNT: draft.head.pack()}
     return [condition], puts(cells, draft.time_ms)
 
 
@@ -453,9 +476,9 @@ def _commit_plainly(connection: Connection, key: bytes, draft: RevisionDraft, be
     return ""
 
 
-def _change(key: bytes, draft: RevisionDraft, before: Cells) -> Change:
-    """Return the change that the store would pass to a trigger."""
-    now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
+def _change(key: bytes, put: Cells, draft: RevisionDraft, before: Cells) -> Change:
+    """Return the change that the store would pass to a trigger of the cells ``put``."""
+    now = {**put, schema.VERSIONCOUNT: draft.head.pack()}
     cells = tuple(ChangedCell("put", column, draft.time_ms, value) for column, value in now.items())
     # attempt=2: the index of an earlier save may be missing, so all index cells of the page are written.
     return Change(schema.PAGES, key, draft.time_ms, "", cells, now, dict(before), attempt=2)

@@ -33,13 +33,14 @@ from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
 from wikka_port.files.file_rows import TABLES as FILE_TABLES
 from wikka_port.files.thumbnails import TABLES as THUMB_TABLES
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
+from wikka_port.notices.notice_rows import TABLES as NOTICE_TABLES
 from wikka_port.page_rows import is_there, stamp_of
 from wikka_port.schema import TableSpec
 
 OLDER_WAIT_MS: Final = 10_000
 _OF_FILES: Final = (*FILE_TABLES, *THUMB_TABLES)
 _OF_COMMENTS: Final = (*COMMENT_TABLES, *LIST_TABLES)
-_BESIDE_PAGES: Final = (*DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *_OF_FILES, *_OF_COMMENTS)
+_BESIDE_PAGES: Final = (*DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *_OF_FILES, *_OF_COMMENTS, *NOTICE_TABLES)
 TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *_BESIDE_PAGES)
 _STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
 _CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"

@@ -29,6 +29,7 @@ Cells of a page row, all stamped with the time of the revision, or of the move t
     meta:stamp         time of the move that brought the row or ended it; a save is later
     meta:was           "HEAD NAME" of a page that has ended: the next page of the name is numbered after it
     meta:hidden        numbers of hidden revisions, separated by commas (``moving.mover``)
+    meta:notify        put with an edit of a person, whose watchers are notified (``notices.notice_rows``)
 and cells with times of their own that belong to no revision: acl:read, acl:write and others (``rights.rules``), and
     file:NAME, the newest version of a file (``files.file_rows``), comment:head (``comments.comment_rows``)
 Cells of a revision row: meta:name meta:time meta:author meta:note meta:previous meta:autolink
@@ -118,6 +119,7 @@ SIGNED: Final = b"meta:signed"
 FORMAT: Final = b"meta:format"
 LANGUAGE: Final = b"meta:language"
 MINOR: Final = b"meta:minor"
+NOTIFY: Final = b"meta:notify"
 BODY: Final = b"body:latest"
 USER: Final = b"user:latest"
 NOTE: Final = b"note:latest"

@@ -39,6 +39,8 @@ from wikka_port.files.sweeping import start_sweeping
 from wikka_port.folder_format import FILES_KNOWN, NewerFolder, read_folder
 from wikka_port.limits import RATE_TABLE_ADDRESSES, TRANSFERS_AT_ONCE
 from wikka_port.moving.runner import start_resuming
+from wikka_port.notice_mail import make_sender
+from wikka_port.notices.mailing import start_sending
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
 from wikka_port.served_settings import ServedSettings
@@ -135,6 +137,8 @@ def serve_in_process(
     ready()
     start_resuming(wiki)
     start_sweeping(wiki.files.sweep)
+    if config.mail is not None:
+        start_sending(make_sender(wiki, config))
     worker.run(may_continue)
     wiki.store.close()
 

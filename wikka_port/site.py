@@ -112,7 +112,11 @@ class Site:
     ) -> Response:
         """Return a page in the visitor's language; search engines may index it only with ``indexed``."""
         text = self.templates.page(template, spoken()).render(
-            values, robots="" if indexed else robots, visitor=self.visitor, can=self.wiki.access.can
+            values,
+            robots="" if indexed else robots,
+            visitor=self.visitor,
+            can=self.wiki.access.can,
+            unread=self.wiki.unread(),
         )
         response = Response(text, status=status, mimetype="text/html")
         if not indexed:

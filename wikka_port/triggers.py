@@ -8,6 +8,7 @@
     indexes_of_batch    the same for the changes of many pages together; this is the registered function
     comments    the comments of a page -> the name in ``comment_lists``, in ``indexes``; a comment -> its rows there, by
                 the separate trigger ``wiki-comments`` (``comments.comment_lists``)
+    notices     an edit of a person, a comment -> the inboxes of watchers; a watch -> ``watchers`` (``notices.fan_out``)
     words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger: it costs more
 
 The functions yield effects.  Columnar writes these in its own batches; if the application keeps the indexes,
@@ -45,12 +46,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from columnar.client import Connection
 from columnar.client import Registration as StoreRegistration
 from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
 from wikka_port import history, schema
+from wikka_port.accounts.tables import USERS
 from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import COMMENT_FAMILY, COMMENTS
 from wikka_port.files import thumbnail_trigger
@@ -59,6 +61,8 @@ from wikka_port.files.thumbnails import THUMBS
 from wikka_port.interwiki_file import load_from_environment
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
+from wikka_port.notices import fan_out
+from wikka_port.notices.notice_rows import INBOX, OUTGOING, WATCH_FAMILY, WATCHERS, WATCHES
 from wikka_port.page_rows import Cells, autolink_of, head_of, hidden_in, is_minor, is_there, markup_of, time_of
 from wikka_port.schema import Head, parse_head
 from wikka_port.search import indexing
@@ -75,12 +79,14 @@ BATCH: Final = 32  # at most so many pending changes in one call; a call never w
 @dataclass(frozen=True, slots=True)
 class Registration:
     name: str
-    call: Callable[[Sequence[Change], Connection], Steps]
+    call: Callable[..., Any]  # of the changes of a batch, or if ``batch`` is 0 of one change; returns its effects
     families: tuple[bytes, ...]
     before: bool
     batch: int
     writes: tuple[bytes, ...]  # tables, for the graph of flows
     table: bytes = schema.PAGES
+    columns: tuple[bytes, ...] = ()  # a change has to touch one of them; (): any
+    from_where: str = "beginning"
 
     @property
     def store_registration(self) -> StoreRegistration:
@@ -91,8 +97,9 @@ class Registration:
             function=f"{self.call.__module__}:{self.call.__name__}",
             families=tuple(sorted(family.decode() for family in self.families)),
             before=self.before,
-            from_where="beginning",
+            from_where=self.from_where,
             batch=self.batch,
+            columns=tuple(sorted(column.decode() for column in self.columns)),
             writes=tuple(sorted(table.decode() for table in self.writes)),
             of_module=self.call.__module__,
         )
@@ -425,6 +432,16 @@ def pictures_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
         yield from ((change, effect) for effect in thumbnail_trigger.pictures(change, client))
 
 
+def watchers_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
+    """Yield the watchers of watches (``notices.fan_out``)."""
+    return fan_out.watchers_of_batch(changes)
+
+
+def notices_of_change(change: Change, client: Connection) -> Effects:
+    """Yield the notices of a change of a page (``notices.fan_out``)."""
+    return fan_out.notices(change, client)
+
+
 REGISTRATIONS: Final = (
     Registration("wiki-indexes", indexes_of_batch, _READ, before=True, batch=BATCH, writes=_DERIVED),
     Registration(
@@ -454,7 +471,27 @@ COMMENTS_OF_PAGES: Final = Registration(
     writes=(comment_lists.LISTS,),
     table=COMMENTS,
 )
-OF_OTHER_TABLES: Final = (PICTURES, COMMENTS_OF_PAGES)
+WATCHERS_OF_PAGES: Final = Registration(
+    "wiki-watchers",
+    watchers_of_batch,
+    (WATCH_FAMILY,),
+    before=False,
+    batch=BATCH,
+    writes=(WATCHERS,),
+    table=WATCHES,
+)
+# One change at a time: its watchers may be many, and only a function without a batch keeps a checkpoint.
+NOTICES: Final = Registration(
+    "wiki-notices",
+    notices_of_change,
+    (b"meta", COMMENT_FAMILY),
+    before=True,
+    batch=0,
+    writes=(INBOX, OUTGOING, USERS),
+    columns=fan_out.FOLLOWED,
+    from_where="now",
+)
+OF_OTHER_TABLES: Final = (PICTURES, COMMENTS_OF_PAGES, WATCHERS_OF_PAGES, NOTICES)
 
 # The triggers of older wikis, until ``Wiki.prepare`` removes them; they run the functions of these names above.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

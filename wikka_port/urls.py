@@ -30,9 +30,10 @@ from wikka_port.names import from_url, url_path
 PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
-    "suggestion", "file", "files", "files.xml", "comments", "comments.xml",
+    "suggestion", "file", "files", "files.xml", "comments", "comments.xml", "watch",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
+    "inbox", "watches", "unsubscribe",
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",

@@ -41,6 +41,7 @@ class Visitor:
     network_hash: str  # of this month; "": unknown
     settings: Settings = DEFAULT
     session: str = ""  # the value that binds forms to this session; "": no session
+    news_after_ms: int = -1  # the account has notices later than this time, which are not read; -1: it has none
     by_key: bool = False  # whether a program sends the request, with a key of the account (``accounts.api_keys``)
     address: str = ""  # from which the request comes; never shown to other people
     account_ms: int = 0  # when the account was made

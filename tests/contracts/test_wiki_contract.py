@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -42,8 +43,10 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesCluster]:
 class SettledWiki(Wiki):
     """Its triggers have delivered a save when it returns."""
 
-    def commit(self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None) -> Saved:
-        saved = super().commit(draft, before, allow=allow)
+    def commit(
+        self, draft: RevisionDraft, before: Cells, *, allow: Allow | None = None, further: Cells = MappingProxyType({})
+    ) -> Saved:
+        saved = super().commit(draft, before, allow=allow, further=further)
         assert self.settle(saved.sequence, 30)
         return saved
 

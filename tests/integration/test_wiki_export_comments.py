@@ -73,7 +73,7 @@ def test_comments_come_below_those_that_are_there_and_follow_later_changes(form:
 def test_a_wikkawiki_gives_comments_back_as_they_were_typed(tmp_path: Path) -> None:
     with wiki_in(tmp_path / "old") as old, wiki_in(tmp_path / "new") as new:
         old.save("Page", "text", author="Ada", base=0, time_ms=1_000)
-        add(old, "two lines\n\n<b> & \"quotes\"\n", 2_000, author="Łukasz")
+        add(old, 'two lines\n\n<b> & "quotes"\n', 2_000, author="Łukasz")
         add(old, "answer", 3_000, parent=1)
         add(old, "spam", 4_000)
         change(old, 3, state=REMOVED, removed_by="owner")

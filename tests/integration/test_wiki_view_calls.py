@@ -73,6 +73,18 @@ def test_a_view_calls_the_store_as_often_as_it_always_did(wiki: Wiki, calls: lis
         assert len(calls_of(person, path, calls)) == expected + ACCOUNT, path
 
 
+def test_unread_notices_cost_one_call_and_none_at_all_once_they_are_read(wiki: Wiki, calls: list[str]) -> None:
+    web = WikiClient(wiki, edit_burst=1_000)
+    ada = web.signed_in("Ada")
+    ada.post("/Plain/watch", {**ada.form("/Plain/watch"), "do": "page"})
+    web.save("/Plain", "An edit of a visitor.")
+    assert "1 new" in ada.get("/Linking").text
+    assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT + 1
+    inbox = ada.form("/-/inbox")
+    ada.post("/-/inbox", {**inbox, "do": "read"})
+    assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT
+
+
 def test_a_save_of_the_editor_reads_its_page_once(wiki: Wiki, calls: list[str]) -> None:
     """Of a page that is there and of a new one: one call reads it, the next ones stage and commit.
 

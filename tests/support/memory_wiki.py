@@ -14,6 +14,7 @@ from typing import Any, Never
 from columnar.triggers.api import Put
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
+from tests.support.memory_notices import derive_watchers, notify_of_comment, notify_watchers
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
@@ -39,11 +40,12 @@ from wikka_port.markup.file_slots import names_file
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
+from wikka_port.notices.stored_notices import StoredNotices
 from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoredPage, StoreUnavailable
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import NO_HEAD, change_row, folded, name_row, revision_token
+from wikka_port.schema import NO_HEAD, change_row, folded, name_row, parse_head, revision_token
 from wikka_port.search.nearest import ranked
 from wikka_port.search.page_text import Places, headings
 from wikka_port.search.query import Query
@@ -84,6 +86,7 @@ class MemoryLists:
 
     def list_page(self, key: bytes, row: Mapping[bytes, bytes], head: CommentsHead) -> None:
         self._write(comment_lists.page_effects(key, row, {**row, COMMENTS_HEAD: head.pack()}, careful=True))
+        notify_of_comment(self._rows, key, row, head)
 
     def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
         self._write(comment_lists.comment_effects(row, before, now))
@@ -111,6 +114,12 @@ class MemoryWiki:
         self.files = StoredFiles(self.rows, MemoryPageRows(self._row), FileConfig(), lambda: self._now_ms)
         lists = MemoryLists(self.rows)
         self.comments = StoredComments(self.rows, MemoryPageRows(self._row), lambda: self._now_ms, lists=lists)
+        self.notices = StoredNotices(
+            self.rows,
+            MemoryPageRows(self._row),
+            lambda: self._now_ms,
+            lambda changed: derive_watchers(self.rows, changed),
+        )
         self.clock_s = 0.0  # of what is held of rights
         self.wall_ms = 0  # by which blocks end
         self.rights = StoredRights(self.rows, lambda: self.clock_s, now_ms=lambda: self.wall_ms)
@@ -212,6 +221,8 @@ class MemoryWiki:
         language: str | None = None,
         allow: Callable[[PageRights, bool], None] | None = None,
         stored: StoredPage | None = None,
+        notify: str | None = None,
+        mentions: tuple[str, ...] = (),
     ) -> Saved:
         self._asked("save")
         name = normalise(name)
@@ -248,6 +259,8 @@ class MemoryWiki:
             cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
             self._row(page_key(name)).update({**cells, schema.NAME: name.encode(), schema.OWNER: page.owner.encode()})
             self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
+            if notify is not None:
+                notify_watchers(self.rows, page, parse_head(head), notify, mentions)
             return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}", page.token)
 
     def rename_edits(self, name: str, new: str) -> int:

@@ -62,6 +62,7 @@ AT: Final[dict[str, Callable[[Scene], str]]] = {
     "held": lambda scene: site_path("held", page="Farm", id=scene.review),
     "file": lambda scene: page_path("HomePage", "file", file="Plan.txt"),
     "moves": lambda scene: site_path("moves", job=scene.job.id.decode()),
+    "unsubscribe": lambda scene: scene.unsubscribing(),
     "suggestion": lambda scene: page_path("Lent", "suggestion", id=scene.suggestion),
 }
 

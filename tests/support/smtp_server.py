@@ -7,6 +7,7 @@ import email.policy
 import queue
 import socket
 import threading
+from contextlib import suppress
 from email.message import EmailMessage
 
 
@@ -39,7 +40,7 @@ class SmtpServer:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rwb") as stream:
+            with suppress(ConnectionError), connection, connection.makefile("rwb") as stream:  # a client was killed
                 self._talk(stream)
 
     def _talk(self, stream: socket.SocketIO) -> None:  # type: ignore[name-defined]

@@ -25,6 +25,7 @@ from wikka_port.handlers import POSTABLE
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.journal import DELETED, GONE_BY, GONE_TIME, deleted_row
 from wikka_port.names import InvalidName, page_key
+from wikka_port.notices.unsubscribing import unsubscribe_token
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.schema import NAME, VERSIONCOUNT
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, route, site_path
@@ -36,6 +37,7 @@ SCRIPTED: Final[Mapping[str, Mapping[str, str]]] = {
     "draft": {"as": "", "body": "typed", "note": "why", "base": "0", "section": ""},
     "preview": {"as": "", "name": "HomePage", "body": "typed"},
 }
+BY_LINK: Final = frozenset({"unsubscribe"})  # its form has no token: the address has one, and no session is needed
 SECRET_TEXT: Final = "WORTGEHEIM"
 SITE_QUERIES: Final = {"search": "?q=text", "newpage": "?name=Fresh"}
 PAGES_MOST: Final = 200  # of one walk
@@ -95,9 +97,17 @@ class Scene:
         upload(web, ("Plan.txt", b"a text"))
         for number, browser in enumerate((self.browsers["registered"], web)):
             self._comment(browser, f"typed {number + 1}")
+        self._notify_people()
         self.draft = self._keep_a_draft()
         self.suggestion = self._suggest_a_change()
         self.review = self._send_for_review()
+
+    def _notify_people(self) -> None:
+        """Let Rita and Root watch a page, and give them notices."""
+        for role in ("registered", "administrator"):
+            browser = self.browsers[role]
+            browser.post("/Lent/watch", {**browser.form("/Lent/watch"), "do": "below"})
+        self.wiki.save("Lent", "Rita's text again.", author="Ann", note="n", base=1, notify="")
 
     def _keep_a_draft(self) -> str:
         """Keep a draft of Rita's for the page Lent."""
@@ -162,9 +172,16 @@ class Scene:
         if role == "registered":
             found += [page_path("Lent", "suggestion", id=self.suggestion), page_path("Lent", "draft", draft=self.draft)]
         if role == "anonymous":
+            found.append(self.unsubscribing())
             found.append(site_path("reset", token=self.accounts.registration.reset_link(account)))
             found.append(site_path("register", invitation=self.links.issue("invitation")))
         return found
+
+    def unsubscribing(self) -> str:
+        """Return the link in a mail of a notice to Rita."""
+        account = self.directory.account("Rita")
+        assert account is not None
+        return site_path("unsubscribe", token=unsubscribe_token(self.directory.secret, account.row, account.id))
 
     def starts(self, role: str) -> list[str]:
         pages = [page_path(name, handler) for name in PAGES for handler in sorted(PAGE_HANDLERS)]

@@ -189,7 +189,7 @@ class Directory:
 
     def erase(self, account: Account) -> None:
         """Erase all data of the account; the name stays taken, so no other account can have it."""
-        gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, b"settings", *tables.CREDENTIALS]
+        gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, tables.NEWS, tables.SEEN, b"settings", *tables.CREDENTIALS]
         self._change(account, {tables.STATUS: b"deleted"}, gone)
         if account.email:
             self._release_address(account)

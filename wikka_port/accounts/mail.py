@@ -15,7 +15,7 @@ import smtplib
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -123,6 +123,8 @@ class Mail:
     to: str
     subject: str
     text: str = field(repr=False)
+    message_id: str = ""  # before the "@"; "": a random one
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # further ones
 
 
 Letter = Callable[[], Mail | None]  # writes the mail, or returns None if nobody shall get one
@@ -202,7 +204,11 @@ def _message(mail: Mail, sender: str) -> EmailMessage:
     message["To"] = mail.to
     message["Subject"] = mail.subject
     message["Date"] = formatdate()
-    message["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2] or None)
+    domain = sender.rpartition("@")[2]
+    given = f"<{mail.message_id}@{domain or 'localhost'}>" if mail.message_id else ""
+    message["Message-ID"] = given or make_msgid(domain=domain or None)
+    for name, value in mail.headers.items():
+        message[name] = value
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(mail.text)
     return message

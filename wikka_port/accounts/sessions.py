@@ -18,7 +18,7 @@ import base64
 import binascii
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -52,7 +52,10 @@ _SYSTEMS: Final = (
 )
 
 SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
-_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS, b"settings")
+_ACCOUNT_COLUMNS: Final = (
+    *(tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS),
+    *(tables.NEWS, tables.SEEN, b"settings"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,7 @@ class Sessions:
         if session.is_to_be_seen(now):
             seen = pack_session(replace(session, seen_ms=now))
             self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
-        return visitor_of(account, network_hash, ticket.column)
+        return replace(visitor_of(account, network_hash, ticket.column), news_after_ms=_news_after(cells))
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
         """Begin a session and return its cookie, or None if the account's password was changed meanwhile."""
@@ -175,6 +178,13 @@ class Sessions:
     def end(self, row: bytes, column: bytes) -> None:
         if column.startswith(SESSION) and len(column) > len(SESSION):
             self._rows.delete(USERS, row, [column])
+
+
+def _news_after(cells: Mapping[bytes, bytes]) -> int:
+    """Return the time after which the account has unread notices, or -1 if it has none."""
+    newest, seen = (cells.get(column, b"") for column in (tables.NEWS, tables.SEEN))
+    seen_ms = int(seen) if seen.isdigit() else 0
+    return seen_ms if newest.isdigit() and int(newest) > seen_ms else -1
 
 
 def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Visitor:

@@ -6,6 +6,9 @@
     settings:revisions  rows of a list of revisions
     settings:language   code of a language, "" for the wiki's
     settings:dblclick   1: a double click on a page opens its editor
+    settings:watch      1: pages that the user edits are watched from then on
+    settings:minor      1: minor edits of watched pages give notices, too
+    settings:mail       when notices are mailed, "now" or "daily"; "" if they are not
     settings:comments   the order in which a page shows its comments (``comments.threads``), "" if it hides them
 
 If a cell is absent, or has a value that this version of the wiki does not know, the default counts.
@@ -37,6 +40,9 @@ class Settings:
     dblclick: bool = False
     language: str = ""
     comments: str = ""
+    watch: bool = False
+    minor: bool = False
+    mail: str = ""
 
     @property
     def zone_info(self) -> ZoneInfo | None:
@@ -45,20 +51,24 @@ class Settings:
 
 
 DEFAULT: Final = Settings()
+MAILS: Final = ("", "now", "daily")
+FLAGS: Final = ("dblclick", "watch", "minor")  # a form leaves out those that are off
 
 
 def settings_of(given: Mapping[str, str], base: Settings = DEFAULT) -> Settings:
     """Return the settings in a form or in cells; those missing or invalid stay as in ``base``."""
     zone, theme = given.get("zone", base.zone), given.get("theme", base.theme)
     language, comments = given.get("language", base.language), given.get("comments", base.comments)
+    mail = given.get("mail", base.mail)
     return Settings(
         zone=zone if zone == "" or zone in zones() else base.zone,
         theme=theme if theme in THEMES else base.theme,
         language=language if language == "" or is_language(language) else base.language,
         changes=rows_of(given.get("changes", ""), base.changes),
         revisions=rows_of(given.get("revisions", ""), base.revisions),
+        mail=mail if mail in MAILS else base.mail,
         comments=comments if comments in ("", *ORDERS) else base.comments,
-        dblclick=given.get("dblclick", "1" if base.dblclick else "") == "1",
+        **{flag: given.get(flag, "1" if getattr(base, flag) else "") == "1" for flag in FLAGS},
     )
 
 
@@ -72,7 +82,8 @@ def settings_in(cells: Mapping[bytes, bytes]) -> Settings:
 
 
 def settings_cells(settings: Settings) -> dict[bytes, bytes]:
-    values = {**asdict(settings), "dblclick": "1" if settings.dblclick else ""}
+    values = asdict(settings)
+    values |= {flag: "1" if values[flag] else "" for flag in FLAGS}
     return {SETTINGS + key.encode(): str(value).encode() for key, value in values.items()}
 
 

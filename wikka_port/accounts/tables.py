@@ -18,6 +18,7 @@ Cells of ``users``:
     account:name account:status account:admin account:email account:password account:created account:renamed
     account:edits                                accepted edits, until antispam trusts the account
     account:origin                               of an account that was moved here (``wikkawiki.account_move``)
+    account:news account:seen                    the newest notice, and up to which notice all are read (``notices``)
     settings:zone settings:theme ...             see ``settings``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
     key:<sha256 of the token, hexadecimal>       see ``api_keys``
@@ -79,6 +80,8 @@ PASSWORD: Final = b"account:password"
 CREATED: Final = b"account:created"
 EDITS: Final = b"account:edits"
 ORIGIN: Final = b"account:origin"
+NEWS: Final = b"account:news"  # time of the newest notice (``notices.notice_rows``)
+SEEN: Final = b"account:seen"  # notices up to this time are read
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"
 SESSION: Final = b"session:"

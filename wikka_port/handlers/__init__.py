@@ -54,6 +54,7 @@ from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show
 from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
 from wikka_port.handlers.upload import handle_upload
+from wikka_port.handlers.watching import handle_inbox, handle_unsubscribe, handle_watch, handle_watches
 from wikka_port.site import Site
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
 
@@ -85,6 +86,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "hide": handle_hide,
     "history": handle_history,
     "html": handle_html,
+    "inbox": handle_inbox,
     "keys": handle_keys,
     "login": handle_login,
     "logout": handle_logout,
@@ -115,14 +117,18 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "suggestion": handle_suggestion,
     "theme": handle_theme,
     "undelete": handle_undelete,
+    "unsubscribe": handle_unsubscribe,
     "upload": handle_upload,
     "wantedpages": handle_wanted_pages,
+    "watch": handle_watch,
+    "watches": handle_watches,
 }
 POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
+        *("inbox", "unsubscribe", "watch", "watches"),
     }
 )
 # The methods that a handler takes beside GET and HEAD.

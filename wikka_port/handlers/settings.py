@@ -15,7 +15,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port import cookies
 from wikka_port.accounts.deactivation import leave, neutral_name
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.settings import ROWS_MAX, ROWS_MIN, THEMES, Settings, rows_of, settings_of, zones
+from wikka_port.accounts.settings import FLAGS, ROWS_MAX, ROWS_MIN, THEMES, Settings, rows_of, settings_of, zones
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import WRONG_PASSWORD, Refused
 from wikka_port.accounts.tables import SESSION, user_row
@@ -53,8 +53,11 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
             return _password(site, request, account)
         if what == "mail":
             return _mail(site, request, account)
-        given = {"dblclick": "", **request.form}
-        site.accounts.directory.set_settings(account, _checked_settings(given, account.settings))
+        given = {**dict.fromkeys(FLAGS, ""), **request.form}
+        settings = _checked_settings(given, account.settings)
+        site.accounts.directory.set_settings(account, settings)
+        if (settings.minor, settings.mail) != (account.settings.minor, account.settings.mail):
+            site.wiki.notices.take_settings(settings)
         return redirect(site_path("settings", saved=1))
 
     return answer_form(site, request, form, change)
@@ -91,7 +94,10 @@ def _form(
     values = {field.name: getattr(account.settings, field.name) for field in fields(account.settings)}
     if typed.get("do") == "looks":
         numbers = {field for field in ("changes", "revisions") if not typed.get(field, "").strip().isdecimal()}
-        values |= {"dblclick": False, **{field: value for field, value in typed.items() if field not in numbers}}
+        values |= {
+            **dict.fromkeys(FLAGS, False),
+            **{field: value for field, value in typed.items() if field not in numbers},
+        }
     return form_page(
         site,
         request,

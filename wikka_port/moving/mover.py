@@ -35,7 +35,7 @@ from columnar.client import Connection, Expect
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.application_indexes import erase_comments, run_indexes
+from wikka_port.application_indexes import erase_comments, erase_watches, run_indexes
 from wikka_port.comments.comment_rows import COMMENTS_HEAD
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import FILES
@@ -402,7 +402,7 @@ class Mover:
         return self._store.run(lambda c: c.triggers.wait(sequence="", timeout_ms=int(SETTLE_S * 1000)))
 
     def _remove_for_good(self, move: Move) -> None:
-        """Remove drafts, suggestions and networks of a deleted page, then its revisions, files, comments, and row."""
+        """Remove drafts, suggestions, networks of a deleted page, its revisions, files, comments, watches, and row."""
         self._store.run(lambda c: beside.remove(c, move))
         self.on_step_done("beside")
         begin = move.head.place(page_key(move.source))
@@ -413,6 +413,8 @@ class Mover:
         self.on_step_done("files")
         self._store.run(lambda c: erase_comments(c, begin, plain=self._indexes() == "application"))
         self.on_step_done("comments")
+        self._store.run(lambda c: erase_watches(c, begin, plain=self._indexes() == "application"))
+        self.on_step_done("watches")
         self._run(move, MoveSteps.leave)
 
 

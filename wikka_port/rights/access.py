@@ -140,9 +140,12 @@ class PageAccess:
         wanted = set(names)
         return wanted if not wanted or self.sees_all() else self._may_read(self._wiki.rights.of(wanted))
 
-    def readable_of(self, rights: Mapping[str, PageRights]) -> set[str]:
-        """Return the readable ones of pages whose rights were just read, by name."""
-        return set(rights) if self.sees_all() else self._may_read(rights)
+    def readable_of(self, rights: Mapping[str, PageRights], privilege: Privilege = Privilege.READ) -> set[str]:
+        """Return the readable ones of pages whose rights were just read, by name.
+
+        ``privilege`` may be that of reading comments.
+        """
+        return set(rights) if self.sees_all() else self._may_read(rights, privilege)
 
     def listed(self, names: Iterable[str], privilege: Privilege = Privilege.READ) -> set[str]:
         """Return the readable ones of ``names`` from an index, without names that no page has any more.

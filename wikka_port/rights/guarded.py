@@ -10,18 +10,23 @@ An object serves one request.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from wikka_port.accounts.deactivation import Edits
+from wikka_port.accounts.tables import user_row
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.names import normalise
+from wikka_port.notices.mentions import mentioned
+from wikka_port.notices.watching import TooManyWatches
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
 from wikka_port.rights.access import PageAccess
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.guarded_notices import GuardedNotices
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.readable_lists import ReadableLists
 from wikka_port.rights.rules import PageRights, Privilege
@@ -95,12 +100,26 @@ class GuardedWiki(ReadableLists):
 
         if base == 0 and self.visitor.is_active:
             given.setdefault("owner", self.visitor.name)
+        given.setdefault("notify", self.visitor.name or "")
+        if "@" in body:
+            stored = given.get("stored") or self._wiki.stored_page(normal)
+            given.setdefault("mentions", mentioned(body, stored.page.body if stored.page else ""))
         try:
-            return self._wiki.save(name, body, author=author, note=note, base=base, allow=allow, **given)
+            saved = self._wiki.save(name, body, author=author, note=note, base=base, allow=allow, **given)
         except Conflict as conflict:
             if conflict.current is not None:
                 self.access.record_page(normal, conflict.current)
             raise
+        if self.visitor.is_active and self.visitor.settings.watch:
+            self._watch_saved(normal)
+        return saved
+
+    def _watch_saved(self, name: str) -> None:
+        """Watch the page that the visitor has saved.  A failure is no failure of the save, which is on disk."""
+        with suppress(StoreUnavailable, TooManyWatches):
+            page = self._wiki.stored_page(name).page
+            if page is not None:
+                self.notices.watch(page, self.visitor.settings)
 
     def settle(self, sequence: str, timeout_s: float = 2.0) -> bool:
         return self._wiki.settle(sequence, timeout_s)
@@ -147,6 +166,17 @@ class GuardedWiki(ReadableLists):
         """Return the comments of a page just read.  Raises NotAllowed unless the visitor may read them."""
         self.access.require_of(page.name, page.rights, True, Privilege.COMMENT_READ)
         return GuardedComments(self._wiki.comments, self.access, self.visitor, page, browsers)
+
+    @property
+    def notices(self) -> GuardedNotices:
+        """The notices and watches of the visitor, who must be signed in."""
+        assert self.visitor.name is not None, "only an account has an inbox"
+        return GuardedNotices(self._wiki.notices, self.access, user_row(self.visitor.name), self._before_expensive_read)
+
+    def unread(self) -> int:
+        """Count the visitor's unread notices; costs no call if there is none (``Visitor.news_after_ms``)."""
+        after_ms = self.visitor.news_after_ms
+        return self.notices.unread(after_ms) if self.visitor.name is not None and after_ms >= 0 else 0
 
     def waiting(self, name: str) -> int:
         """Count the suggested changes of a page for a signed-in visitor who may write it; for others return 0.

@@ -49,6 +49,7 @@ PAGE_QUERIES = {
     "revisions.xml": ["", "?format=rss"],
     "showcode": [""],
     "suggestion": ["", "?id=0123456789abcdef"],
+    "watch": [""],
     "diff": ["", "?a=1&b=2", "?a=1&b=2&style=inline"],
     "draft": ["", "?draft=0123456789abcdef"],
     "edit": ["", "?revision=1"],
@@ -73,6 +74,8 @@ SITE_QUERIES = {
     "massrevert": ["", "?author=Schattenmann&since=2020-01-01"],
     "moves": ["", "?job=0123456789abcdef"],
     "login": ["", "?to=/Sekretum_own"],
+    "inbox": ["", "?before=0123456789abc0123456789abcdef"],
+    "watches": [""],
     "keys": [""],
     "logout": [""],
     "newpage": ["?name=Fresh", "?name=Sekretum+own"],
@@ -89,6 +92,7 @@ SITE_QUERIES = {
     "search": ["?q=e", "?q=sek", "?q=vault", "?q=Sekretum+own", "?q=Vault/Kryptos", "?q=Wantedthere"],
     "sessions": [""],
     "settings": [""],
+    "unsubscribe": ["", "?token=x", "?token=YWRh.0123456789abcdef0123456789abcdef"],
     "upload": ["", "?page=Sekretum+own&id=0123456789abcdef"],  # 405: HEAD and PATCH are in test_resumed_uploads
     "theme": ["", "?theme=dark"],
     "wantedpages": ["", "?after=A", "?from=0"],
@@ -175,7 +179,7 @@ def test_no_route_and_no_action_is_missing_here() -> None:
     assert HANDLERS.keys() == PAGE_HANDLERS | SITE_HANDLERS
     assert {
         *("acls", "claim", "draft", "edit", "revert", "suggestion"),
-        *("comments", "delete", "file", "files", "hide", "rename", "undelete"),
+        *("comments", "delete", "file", "files", "hide", "rename", "undelete", "watch"),
     } == POSTABLE & PAGE_HANDLERS, "each is posted to below"
     for name in ACTIONS:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)

@@ -1,0 +1,146 @@
+"""Watches and the inbox in a browser without script, and the rights of what a notice says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.settings import settings_of
+from wikka_port.limits import MENTIONS_MAX
+from wikka_port.notices.mentions import mentioned
+from wikka_port.rights.rules import PageRights, Privilege
+
+
+@pytest.fixture
+def web() -> WikiClient:
+    made = WikiClient(edit_burst=10_000)
+    made.wiki.save("Home", "A text.", author="Ann", base=0)
+    made.wiki.save("Docs/Intro", "A text.", author="Ann", base=0)
+    return made
+
+
+def watch(browser: WikiClient, page: str = "/Home", do: str = "page") -> None:
+    assert browser.post(f"{page}/watch", {**browser.form(f"{page}/watch"), "do": do}).status_code == 303
+
+
+def act(browser: WikiClient, do: str, place: str) -> None:
+    answer = browser.post("/-/inbox", {**browser.form("/-/inbox"), "do": do, "at": place})
+    assert answer.status_code == 303
+
+
+def entries(browser: WikiClient) -> list[str]:
+    text = browser.get("/-/inbox").text
+    found = re.findall(r'<li><span class="entry">(.*?)</span>\n', text, re.DOTALL)
+    return [" ".join(re.sub("<.*?>", "", one).split()) for one in found]
+
+
+def unread(browser: WikiClient, path: str = "/Home") -> str:
+    found = re.search(r'aria-hidden="true">(\d+\+?)</span><span class="hidden"> \d', browser.get(path).text)
+    return found[1] if found else ""
+
+
+def comment(browser: WikiClient, page: str, text: str) -> None:
+    browser.post(f"{page}/comments", {**browser.form(f"{page}/comments"), "body": text, "send": "1"})
+
+
+def test_edits_and_comments_of_others_come_to_the_inbox(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    ada.save("/Home", "Her own edit.")
+    bob.save("/Home", "His edit.", note="why <b>")
+    comment(bob, "/Home", "What a page.")
+    assert sorted(entries(ada)) == ["new Home Bob commented What a page.", "new Home Bob edited why &lt;b&gt;"]
+    assert (unread(ada), unread(bob), unread(web)) == ("2", "", "")
+    place = web.form_of(ada.get("/-/inbox"))["at"]
+    act(ada, "read", place)
+    assert (unread(ada), sorted(entries(ada))[0]) == ("", "Home Bob commented What a page.")
+    bob.save("/Home", "His other edit.")
+    assert entries(ada)[0] == "new Home Bob edited"
+    act(ada, "clear", place)
+    assert entries(ada) == ["new Home Bob edited"], "what came after the page was shown stays"
+    act(ada, "remove", web.form_of(ada.get("/-/inbox"))["at"])
+    assert entries(ada) == []
+    assert unread(ada) == ""
+
+
+def test_pages_below_and_the_end_of_a_watch(web: WikiClient) -> None:
+    ada = web.signed_in("Ada")
+    ada.post("/-/watches", {**ada.form("/-/watches"), "below": "Docs"})
+    web.save("/Docs~2FNew", "A new page.")
+    assert re.fullmatch(r"new Docs/New Visitor \w* ?wrote the page", entries(ada)[0])
+    watch(ada, "/Docs~2FIntro")
+    listed = ada.get("/-/watches").text
+    assert "and all pages below it" in listed
+    assert "You watch pages above this one" in ada.get("/Docs~2FIntro/watch").text
+    for target in re.findall(r'name="end" value="([^"]+)"', listed):
+        ada.post("/-/watches", {**ada.form("/-/watches"), "end": target})
+    web.save("/Docs~2FIntro", "An edit.")
+    assert len(entries(ada)) == 1
+    assert "You watch nothing yet" in ada.get("/-/watches").text
+
+
+def test_a_notice_of_a_page_that_may_not_be_read_any_more_tells_nothing(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.", note="WORTGEHEIM")
+    comment(bob, "/Home", "WORTGEHEIM")
+    assert (unread(ada, "/Docs~2FIntro"), len(entries(ada))) == ("2", 2)
+    rights = web.wiki.rights
+    rights.change("Home", PageRights(), "Bob", {Privilege.COMMENT_READ: "Bob"})
+    assert (unread(ada, "/Docs~2FIntro"), [one.split()[2] for one in entries(ada)]) == ("1", ["Bob"])
+    page = web.wiki.page("Home")
+    assert page is not None
+    rights.change("Home", page.rights, "Bob", {Privilege.READ: "Bob"})
+    assert (unread(ada, "/Docs~2FIntro"), entries(ada)) == ("", [])
+    assert "WORTGEHEIM" not in ada.get("/-/inbox").text
+    assert ada.get("/Home/watch").status_code == 403
+    bob.save("/Home", "A hidden edit.")
+    assert (unread(ada, "/Docs~2FIntro"), entries(ada)) == ("", [])
+
+
+def test_pages_that_are_edited_can_be_watched_by_themselves(web: WikiClient) -> None:
+    ada = web.signed_in("Ada")
+    ada.save("/Home", "Her edit.")
+    assert "You watch nothing yet" in ada.get("/-/watches").text
+    form = ada.form("/-/settings")
+    ada.post("/-/settings", {**form, "do": "looks", "watch": "1", "minor": "1", "changes": "50", "revisions": "50"})
+    ada.save("/Home", "Her next edit.")
+    assert "You watch nothing yet" not in ada.get("/-/watches").text
+    web.save("/Home", "An edit.")
+    assert len(entries(ada)) == 1
+
+
+def test_a_visitor_is_led_to_the_sign_in_and_an_unknown_page_is_missing(web: WikiClient) -> None:
+    for path in ("/-/inbox", "/-/watches", "/Home/watch"):
+        assert "/-/login?next=" in web.get(path).headers["Location"]
+    assert web.signed_in("Ada").get("/Nowhere/watch").status_code == 404
+
+
+def test_settings_of_notices_are_off_unless_set() -> None:
+    assert not settings_of({}).watch
+    assert settings_of({"watch": "1"}).watch
+    assert not settings_of({"watch": ""}, settings_of({"watch": "1"})).watch
+
+
+def test_who_is_mentioned_gets_one_notice_if_the_page_may_be_read(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    bob.save("/Home", "For @Ada, @ADA, @Bob and @Nobody; mail to x@ada.example.")
+    assert entries(ada) == ["new Home Bob edited and mentioned you"]
+    assert entries(bob) == []
+    bob.save("/Home", "For @Ada, @ADA, @Bob and @Nobody; mail to x@ada.example. More.")
+    assert len(entries(ada)) == 1, "only what is added mentions"
+    watch(ada)
+    comment(bob, "/Home", "What do you think, @ada?")
+    assert [one for one in entries(ada) if "commented" in one] == [
+        "new Home Bob commented and mentioned you What do you think, @ada?"
+    ]
+    web.wiki.rights.change("Home", PageRights(), "Bob", {Privilege.READ: "Bob"})
+    bob.save("/Home", "Again for @Ada? @Ada2 @Zoe")
+    assert (entries(ada), unread(ada, "/Docs~2FIntro")) == ([], "")
+
+
+def test_names_in_a_text() -> None:
+    assert mentioned("(@Ada) @Öl-Fan. a@b @@c @x.y. @", "@ada") == ("ol-fan", "x.y")
+    assert len(mentioned(" ".join(f"@a{number}" for number in range(99)))) == MENTIONS_MAX

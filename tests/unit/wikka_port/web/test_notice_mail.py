@@ -1,0 +1,193 @@
+"""Mails of notices: sent once through a crash at each step, within the reader's rights, ended by one click."""
+
+from __future__ import annotations
+
+import re
+import smtplib
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.mail import Mail
+from wikka_port.accounts.settings import settings_of
+from wikka_port.config import MailConfig
+from wikka_port.notice_mail import NoticeWriter
+from wikka_port.notices.mailing import ATTEMPTS, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
+from wikka_port.notices.notice_rows import OUTGOING
+from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.texts.catalogue import Languages
+
+PUBLIC = "https://wiki.example"
+DAY_MS = 24 * 3600 * 1000
+MAILED = MailConfig("127.0.0.1", 1, "none", sender="wiki@wiki.example")
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class Post:
+    """A wiki whose user Ada watches Home, and what its senders deliver."""
+
+    def __init__(self, how: str = "now") -> None:
+        self.web = WikiClient(edit_burst=10_000, mail=MAILED, public_url=PUBLIC)
+        self.wiki = self.web.wiki
+        self.wiki.save("Home", "A text.", author="Ann", base=0)
+        self.ada, self.bob = self.web.signed_in("Ada"), self.web.signed_in("Bob")
+        self.directory = Directory(self.wiki.rows, lambda: 0)
+        account = self.directory.account("Ada")
+        assert account is not None
+        self.directory.set_email(account, "ada@mail.example")
+        self.directory.set_settings(account, settings_of({"mail": how}))
+        self.ada.post("/Home/watch", {**self.ada.form("/Home/watch"), "do": "page"})
+        self.now = 1_760_000_000_000
+        self.mails: list[Mail] = []
+
+    def edit(self, text: str, note: str = "") -> None:
+        self.bob.save("/Home", text, note=note)
+
+    def sender(self, fall: str = "", deliver: Callable[[Mail], None] | None = None) -> Sender:
+        def done(step: str) -> None:
+            if step == fall:
+                raise Crash
+
+        languages = Languages.found(None)
+        writer = NoticeWriter(self.wiki, self.web.config, self.directory, languages, PUBLIC)
+        return Sender(
+            self.wiki.rows,  # type: ignore[arg-type]
+            self.directory,
+            writer,
+            deliver or self.mails.append,
+            lambda: self.now,
+            done,
+        )
+
+    def waiting(self) -> int:
+        return sum(row != LEASE_ROW for row in self.wiki.rows.data.get(OUTGOING, {}))
+
+
+def test_a_mail_says_what_has_changed_and_how_to_get_no_more() -> None:
+    post = Post()
+    post.edit("His edit.", "why <b>")
+    assert post.sender().run() == 1
+    (mail,) = post.mails
+    assert (mail.to, mail.subject) == ("ada@mail.example", "Wiki: Bob edited Home")
+    assert f"{PUBLIC}/Home/diff?a=1&b=2" in mail.text
+    assert "why <b>" in mail.text
+    link = mail.headers["List-Unsubscribe"].strip("<>")
+    assert link in mail.text
+    assert mail.headers["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+    assert re.fullmatch(r"notice\.[0-9a-f]{32}", mail.message_id)
+    assert "ada" not in mail.message_id
+    assert (post.sender().run(), post.waiting()) == (0, 0)
+
+
+@pytest.mark.parametrize("step", ["written", "sent", "marked"])
+def test_after_a_crash_at_each_step_each_notice_is_one_mail(step: str) -> None:
+    post = Post()
+    for number in range(3):
+        post.edit(f"Edit {number}.")
+    with pytest.raises(Crash):
+        post.sender(step).run()
+    assert post.sender().run() == 0, "the lease of the process that ended is not over"
+    post.now += LEASE_MS + 1
+    post.sender().run()
+    assert len({mail.message_id for mail in post.mails}) == 3
+    assert len(post.mails) == (4 if step == "sent" else 3), "in this window the same mail goes twice"
+    assert len({(mail.message_id, mail.subject, mail.text) for mail in post.mails}) == 3
+    assert post.waiting() == 0
+
+
+def test_a_digest_has_all_notices_of_a_day() -> None:
+    post = Post("daily")
+    post.edit("One.", "first")
+    post.edit("Two.", "second")
+    post.now = 1_750_000_200_000
+    assert post.sender().run() == 0
+    post.now += DAY_MS + LEASE_MS
+    assert post.sender().run() == 1
+    assert post.mails[0].subject == "Wiki: News of the pages that you watch"
+    assert re.findall("first|second", post.mails[0].text) == ["second", "first"], "the newest first"
+
+
+def test_of_a_page_that_was_hidden_meanwhile_nothing_is_mailed() -> None:
+    post = Post()
+    post.edit("WORTGEHEIM")
+    post.wiki.rights.change("Home", PageRights(), "Bob", {Privilege.READ: "Bob"})
+    post.wiki.rights.memory.forget()
+    assert (post.sender().run(), post.mails, post.waiting()) == (0, [], 0)
+
+
+def test_a_notice_that_was_deleted_and_an_account_without_an_address_get_no_mail() -> None:
+    post = Post()
+    post.edit("An edit.")
+    account = post.directory.account("Ada")
+    assert account is not None
+    post.wiki.notices.clear(account.row)
+    assert (post.sender().run(), post.waiting()) == (0, 0)
+    post.edit("Another edit.")
+    post.directory.set_email(account, "")
+    post.now += LEASE_MS + 1
+    assert (post.sender().run(), post.waiting()) == (0, 0)
+
+
+def test_a_refused_mail_is_tried_again_and_given_up_and_others_do_not_wait(caplog: pytest.LogCaptureFixture) -> None:
+    post = Post()
+    tried = 0
+
+    def refuse(mail: Mail) -> None:
+        nonlocal tried
+        tried += 1
+        raise smtplib.SMTPRecipientsRefused({mail.to: (550, b"no")})
+
+    post.edit("An edit.")
+    for _ in range(ATTEMPTS + 2):
+        post.sender(deliver=refuse).run()
+        post.now += RETRY_MS + LEASE_MS
+    assert (tried, post.waiting()) == (ATTEMPTS, 0)
+    assert "ada@mail.example" not in caplog.text
+
+
+def test_a_server_that_is_away_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    post = Post()
+    post.edit("An edit.")
+
+    def away(mail: Mail) -> None:
+        raise ConnectionRefusedError(f"for {mail.to}")
+
+    assert (post.sender(deliver=away).run(), post.waiting()) == (0, 1)
+    assert "ada@mail.example" not in caplog.text
+    post.now += LEASE_MS + 1
+    assert post.sender().run() == 1
+
+
+def test_one_click_ends_the_mails_without_a_sign_in() -> None:
+    post = Post()
+    post.edit("An edit.")
+    post.sender().run()
+    link = post.mails[0].headers["List-Unsubscribe"].strip("<>").removeprefix(PUBLIC)
+    stranger = post.web.other_visitor()
+    assert "No more mails" in stranger.get(link).text
+    account = post.directory.account("Ada")
+    assert account is not None
+    assert account.settings.mail == "now", "a program that opens the links of a mail ends nothing"
+    for bad in (link[:-1] + ("0" if link[-1] != "0" else "1"), "/-/unsubscribe", "/-/unsubscribe?token=x.y"):
+        assert stranger.post(bad, {"List-Unsubscribe": "One-Click"}).status_code == 404
+    foreign = stranger.post(link, {}, headers={"Origin": "https://evil.example"})
+    assert foreign.status_code == 403
+    assert stranger.post(link, {"List-Unsubscribe": "One-Click"}).status_code == 200
+    account = post.directory.account("Ada")
+    assert account is not None
+    assert account.settings.mail == ""
+    post.edit("Another edit.")
+    assert (post.sender().run(), post.waiting()) == (0, 0)
+    assert "Another edit" not in "".join(mail.text for mail in post.mails)
+
+
+def test_the_settings_offer_mails_only_where_the_wiki_sends_some() -> None:
+    assert 'name="mail"' in Post().ada.get("/-/settings").text
+    without = WikiClient().signed_in("Ada").get("/-/settings").text
+    assert 'name="mail"' not in without
+    assert "This wiki sends no mails." in without

@@ -1,0 +1,97 @@
+"""The mails of notices: their text, in the account's language, and the link that ends them.
+
+The rights of the account are read when a mail is written.  Addresses in a mail come from the wiki's public address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.factory import public_address
+from wikka_port.accounts.mail import Mail, deliver_by
+from wikka_port.accounts.records import Account
+from wikka_port.accounts.sessions import visitor_of
+from wikka_port.config import WikiConfig
+from wikka_port.notices.mailing import Due, Sender
+from wikka_port.notices.notice_rows import COMMENT, NEW
+from wikka_port.notices.unsubscribing import unsubscribe_token
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.rights.guarded_notices import ListedNotice
+from wikka_port.texts import N_
+from wikka_port.texts.catalogue import Catalogue, Languages
+from wikka_port.urls import page_path, site_path
+
+_SENTENCES: Final = {
+    NEW: N_("{by} wrote the page {page}"),
+    COMMENT: N_("{by} commented on {page}"),
+    "edit": N_("{by} edited {page}"),
+}
+_MENTIONED: Final = N_("{by} mentioned you on {page}")
+_DIGEST: Final = N_("News of the pages that you watch")
+_FOOT: Final = N_("""\
+You get this mail since you watch pages there. No more such mails:
+
+    {address}""")
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeWriter:
+    wiki: Wiki
+    config: WikiConfig
+    directory: Directory
+    languages: Languages
+    base: str  # the wiki's public address, without a slash at its end
+
+    def letter(self, account: Account, due: Due) -> Mail | None:
+        if account.status != "active" or not account.email or not account.settings.mail:
+            return None
+        listed = GuardedWiki(self.wiki, visitor_of(account, "")).notices.listed(due.notices)
+        if not listed:
+            return None
+        said = self.languages.catalogue(account.settings.language or self.config.language)
+        token = unsubscribe_token(self.directory.secret, account.row, account.id)
+        leave = self.base + site_path("unsubscribe", token=token)
+        first = said.gettext(_DIGEST) if due.is_digest else _sentence(said, listed[0])
+        return Mail(
+            to=account.email,
+            subject=f"{self.config.site_name}: {first}",
+            text=self._text(said, listed, leave),
+            message_id=f"notice.{due.message_id}",
+            headers={"List-Unsubscribe": f"<{leave}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"},
+        )
+
+    def _text(self, said: Catalogue, listed: Sequence[ListedNotice], leave: str) -> str:
+        parts = [
+            "\n".join(line for line in (_sentence(said, one), _quoted(one), f"    {self.base}{_path(one)}") if line)
+            for one in listed
+        ]
+        foot = said.gettext(_FOOT).format(address=leave)
+        return "\n\n".join([*parts, f"-- \n{self.config.site_name}, {self.base}/\n{foot}\n"])
+
+
+def make_sender(wiki: Wiki, config: WikiConfig, deliver: Callable[[Mail], None] | None = None) -> Sender:
+    """Make the sender of a process; ``config`` has a mail server."""
+    assert config.mail is not None, "without one nothing is sent"
+    directory = Directory(wiki.rows, clock_ms)
+    writer = NoticeWriter(wiki, config, directory, Languages.found(config.languages), public_address(config))
+    return Sender(wiki.rows, directory, writer, deliver or deliver_by(config.mail), clock_ms)
+
+
+def _sentence(said: Catalogue, one: ListedNotice) -> str:
+    sentence = _MENTIONED if one.notice.mention else _SENTENCES[one.notice.kind]
+    return said.gettext(sentence).format(by=one.change.author, page=one.page)
+
+
+def _quoted(one: ListedNotice) -> str:
+    return f"    {one.beginning}" if one.beginning else ""
+
+
+def _path(one: ListedNotice) -> str:
+    number = one.notice.head.number
+    if one.notice.kind == COMMENT:
+        return f"{page_path(one.page, 'comments', at=one.notice.comment)}#c{one.notice.comment}"
+    return page_path(one.page) if one.notice.kind == NEW else page_path(one.page, "diff", a=number - 1, b=number)

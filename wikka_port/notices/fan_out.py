@@ -1,0 +1,162 @@
+"""The functions of the triggers of watches and notices; ``triggers`` registers them.
+
+    wiki-watchers   ``watches``                             the row of ``watchers``
+    wiki-notices    ``pages``: meta:notify, comment:head    rows of ``inbox`` for all watchers, and ``account:news``
+
+``notices`` reads the watchers of a target in steps of FAN_OUT_STEP, yields their rows, and then a checkpoint with the
+last watcher read.  The store runs it in slices and lets other functions run between these, so the fan-out of a change
+to any number of watchers delays no other trigger; after a crash it goes on behind the checkpoint.  It is a
+registration of its own, so the lists of the wiki never wait for it.
+
+Nothing here checks a right: a notice has no content (``notice_rows``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from columnar.client import Connection
+from columnar.triggers.api import Change, Checkpoint, Delete, Effect, Put
+from wikka_port import schema
+from wikka_port.accounts.records import account_of
+from wikka_port.accounts.tables import NEWS, USERS
+from wikka_port.comments.comment_rows import (
+    COMMENTS,
+    COMMENTS_HEAD,
+    comment_of,
+    comment_row,
+    comments_in,
+    committed_cells,
+)
+from wikka_port.limits import FAN_OUT_STEP
+from wikka_port.notices.mentions import mentioned
+from wikka_port.notices.notice_rows import (
+    COMMENT,
+    HOW,
+    INBOX,
+    MAIL,
+    MENTION,
+    MINOR,
+    NOTIFY,
+    OUTGOING,
+    WATCH_FAMILY,
+    WATCHERS,
+    YES,
+    News,
+    Notice,
+    due_ms,
+    id_of_comment,
+    inbox_row,
+    news_of_save,
+    outgoing_row,
+    rows_of_target,
+    targets_of,
+    turned,
+    watcher_cells,
+)
+from wikka_port.page_rows import head_of, is_there, text_in
+from wikka_port.schema import KEY_BYTES, folded
+
+FOLLOWED: Final = (NOTIFY, COMMENTS_HEAD)  # columns of ``pages``
+
+
+def watcher_effects(row: bytes, now: Mapping[bytes, bytes]) -> Iterator[Effect]:
+    """Yield the effect on ``watchers`` of a row of ``watches`` that is ``now``."""
+    derived = turned(row)
+    if not derived:
+        return
+    cells = watcher_cells(now)
+    yield Put(WATCHERS, derived, cells) if cells else Delete(WATCHERS, derived, [WATCH_FAMILY])
+
+
+def watchers_of_batch(batch: Sequence[Change]) -> Iterator[tuple[Change, Effect]]:
+    for change in batch:
+        for effect in watcher_effects(change.row, change.now):
+            yield change, effect
+
+
+def notices(change: Change, client: Connection) -> Iterator[Effect]:
+    """Yield the notices of a change of a page to all who watch it."""
+    news = _news(change, client)
+    if news is not None:
+        if not change.progress:
+            yield from _to_mentioned(news, client)
+        yield from _fan_out(news, client, change.progress)
+
+
+def _to_mentioned(news: News, client: Connection) -> Iterator[Effect]:
+    """Yield the rows of the accounts that the change names."""
+    names = [name.encode() for name in news.mentions if name.encode() != news.by]
+    if not names:
+        return
+    cells = {**_cells(news.notice), MENTION: YES}
+    for row, stored in client.table(USERS).rows(names, columns=[b"account", b"settings"]):
+        account = account_of(row, stored)
+        if account is not None and account.status == "active":
+            yield from _to_account(row, news.notice, cells, account.settings.mail.encode())
+
+
+def _to_account(account: bytes, notice: Notice, cells: Mapping[bytes, bytes], how: bytes) -> Iterator[Effect]:
+    yield Put(INBOX, inbox_row(account, notice), cells)
+    yield Put(USERS, account, {NEWS: b"%d" % notice.time_ms})
+    if how:
+        yield Put(OUTGOING, outgoing_row(due_ms(notice.time_ms, how), account, notice.place), {HOW: how})
+
+
+def _cells(notice: Notice) -> dict[bytes, bytes]:
+    """Return the cells of a notice without ``i:mention``, so that those of a watch do not replace it."""
+    return {column: cell for column, cell in schema.cells_of(notice).items() if column != MENTION}
+
+
+def _news(change: Change, client: Connection) -> News | None:
+    put = {cell.column: cell for cell in change.changes if cell.kind == "put"}
+    if len(change.row) != KEY_BYTES or change.is_repeat:
+        return None  # no page, or an operator has the change delivered again
+    if NOTIFY in put:
+        return news_of_save(change.row, put[NOTIFY].value, put[NOTIFY].timestamp)
+    return _news_of_comment(change, client) if COMMENTS_HEAD in put else None
+
+
+def _news_of_comment(change: Change, client: Connection) -> News | None:
+    """Return the news of a comment that was added, unless it was imported or is not shown."""
+    put = {cell.column: cell.value for cell in change.changes}
+    before, head = comments_in(change.before), comments_in(put)
+    if head.of <= before.number or head.of != head.number or not is_there(change.now):
+        return None
+    history = head_of(change.now).place(change.row)
+    stored = client.table(COMMENTS).row(comment_row(history, head.of))
+    cells = committed_cells(head.of, stored, head)
+    if not cells:
+        return None
+    comment = comment_of(head.of, cells)
+    if comment.origin or not comment.is_visible:
+        return None
+    by = folded(comment.author).encode() if comment.is_of_account else b""
+    page = text_in(change.now, schema.NAME)
+    notice = Notice(head.at_ms, id_of_comment(history, head.of), COMMENT, page, history, comment=head.of)
+    return News(notice, by, mentions=mentioned(comment.text))
+
+
+def _fan_out(news: News, client: Connection, progress: bytes) -> Iterator[Effect]:
+    """Yield the rows of all watchers; ``progress`` is the last row of ``watchers`` of an earlier run."""
+    notice = news.notice
+    cells = _cells(notice)
+    targets = targets_of(notice.history, notice.page)
+    begun = next((n for n, one in enumerate(targets) if progress.startswith(rows_of_target(one)[0])), 0)
+    for target in targets[begun if progress else 0 :]:
+        first, stop = rows_of_target(target)
+        start = progress + b"\0" if progress.startswith(first) else first
+        while True:
+            found = list(
+                client.table(WATCHERS).scan(row_start=start, row_stop=stop, limit=FAN_OUT_STEP, batch_size=FAN_OUT_STEP)
+            )
+            for row, watcher in found:
+                account = row[len(first) :]
+                if account == news.by or (news.minor and watcher.get(MINOR) != YES):
+                    continue
+                yield from _to_account(account, notice, cells, watcher.get(MAIL, b""))
+            if len(found) < FAN_OUT_STEP:
+                break
+            start = found[-1][0] + b"\0"
+            yield Checkpoint(found[-1][0])

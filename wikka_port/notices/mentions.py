@@ -1,0 +1,23 @@
+"""(pure) ``@Name`` in a text: the accounts that are notified of it.
+
+A name is a word of letters, digits, "_", "-" and "."; it may not follow a letter or a digit, as in a mail address.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wikka_port.limits import MENTIONS_MAX
+from wikka_port.schema import folded
+
+_MENTION: Final = re.compile(r"(?<![\w@.])@(\w(?:[\w.-]{0,62}\w)?)")
+
+
+def mentioned(text: str, before: str = "") -> tuple[str, ...]:
+    """Return the folded names in ``text`` that were not mentioned ``before``, the first MENTIONS_MAX of them."""
+    if "@" not in text:
+        return ()
+    old = {folded(name) for name in _MENTION.findall(before)}
+    found = dict.fromkeys(folded(name) for name in _MENTION.findall(text))
+    return tuple(name for name in found if name not in old)[:MENTIONS_MAX]

@@ -1,0 +1,210 @@
+"""The inboxes of accounts: read, marked as read, cleared; and the pages and changes that notices are about.
+
+A notice has no content (``notice_rows``).  ``pages_of`` finds the present name and rights of each page, and
+``changes_of`` reads the revisions and comments themselves, with one call for all pages, one for all revisions and one
+for all comments.  A page that has been renamed since is found by its history, which costs some calls for each.
+
+"Read" is a time in the account's row: all notices up to it are read.  The newest notice's time lies beside it, so a
+request knows without a call that nothing is unread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wikka_port import schema
+from wikka_port.accounts.rows import Cells, Rows
+from wikka_port.accounts.tables import ID, SEEN, USERS
+from wikka_port.comments.comment_rows import (
+    COMMENTS,
+    COMMENTS_HEAD,
+    Comment,
+    comment_of,
+    comment_row,
+    comments_in,
+    committed_cells,
+)
+from wikka_port.files.committing import PageRows, find_page
+from wikka_port.files.refusals import FilesBusy, NoSavedPage
+from wikka_port.limits import (
+    NOTICES_COUNTED,
+    ROWS_PER_CALL,
+    UNREAD_ACCOUNTS,
+    UNREAD_KEPT_MS,
+)
+from wikka_port.names import InvalidName, page_key
+from wikka_port.notices.notice_rows import (
+    COMMENT,
+    INBOX,
+    Notice,
+    first_row_since,
+    is_place,
+    notice_of,
+    rows_of_account,
+)
+from wikka_port.notices.watching import Derive, Watching
+from wikka_port.page_rows import head_of, hidden_in, is_there, text_in
+from wikka_port.rights.rules import FAMILY, PageRights, page_rights
+from wikka_port.schema import Head, revision_row
+
+_COLUMNS: Final = (FAMILY, schema.OWNER, schema.VERSIONCOUNT, schema.NAME, schema.HIDDEN, COMMENTS_HEAD)
+Unread = Sequence[Notice]
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedPage:
+    """The page of a notice as it is now."""
+
+    name: str
+    row: Cells
+
+    @property
+    def rights(self) -> PageRights:
+        return page_rights(self.row, self.row.get(schema.OWNER, b""))
+
+
+@dataclass(frozen=True, slots=True)
+class NoticedChange:
+    """The revision or comment of a notice, as it is now."""
+
+    author: str
+    signed: str
+    note: str = ""  # of a revision
+    minor: bool = False
+    comment: Comment | None = None
+
+
+class StoredNotices:
+    """Thread-safe.  Every method may raise StoreUnavailable."""
+
+    def __init__(
+        self, rows: Rows, pages: PageRows, clock_ms: Callable[[], int], derive: Derive = lambda changed: None
+    ) -> None:
+        self.watching = Watching(rows, clock_ms, derive)
+        self._rows = rows
+        self._pages = pages
+        self._clock = clock_ms
+        self._lock = threading.Lock()
+        # guarded by _lock: by account, until when, after which time, and the unread notices
+        self._unread: OrderedDict[bytes, tuple[int, int, Unread]] = OrderedDict()
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    def part(self, account: bytes, *, before: bytes = b"", limit: int) -> tuple[list[Notice], bool]:
+        """Return an account's notices after the place ``before``, the newest first, and whether more may follow."""
+        first, stop = rows_of_account(account)
+        start = first + before + b"\0" if is_place(before) else first
+        found = [one for one in self._rows.scan(INBOX, start, limit=limit) if one[0] < stop]
+        notices = (notice_of(row, cells) for row, cells in found)
+        return [one for one in notices if one is not None], len(found) == limit
+
+    def unread(self, account: bytes, after_ms: int) -> Unread:
+        """Return the newest notices later than ``after_ms``, one more than NOTICES_COUNTED at most.
+
+        They are kept for UNREAD_KEPT_MS.
+        """
+        now = self._clock()
+        with self._lock:
+            kept = self._unread.get(account)
+        if kept is not None and now < kept[0] and kept[1] == after_ms:
+            return kept[2]
+        end = first_row_since(account, after_ms)
+        found = self._rows.scan(INBOX, rows_of_account(account)[0], limit=NOTICES_COUNTED + 1)
+        notices = [notice for row, cells in found if row < end and (notice := notice_of(row, cells)) is not None]
+        with self._lock:
+            self._unread[account] = (now + UNREAD_KEPT_MS, after_ms, notices)
+            self._unread.move_to_end(account)
+            while len(self._unread) > UNREAD_ACCOUNTS:
+                self._unread.popitem(last=False)
+        return notices
+
+    def pages_of(self, notices: Collection[tuple[bytes, str]]) -> dict[bytes, NoticedPage]:
+        """Return the present pages, by history, from histories and former names; the newest name stands first.
+
+        A page that was renamed is not found if all notices have a name that a different page has now.
+        """
+        named: dict[bytes, str] = {}
+        for history, name in notices:
+            named.setdefault(history, name)
+        keys = {history: page_key(name) for history, name in named.items()}
+        rows = self._rows.rows(schema.PAGES, sorted(set(keys.values())), _COLUMNS)
+        found = {}
+        for history, key in keys.items():
+            row: Cells | None = rows.get(key, {})
+            if not is_there(row or {}) or head_of(row or {}).place(key) != history:
+                row = self._moved(named[history], history)
+            if row:
+                found[history] = NoticedPage(text_in(row, schema.NAME), row)
+        return found
+
+    def _moved(self, name: str, history: bytes) -> Cells | None:
+        """Return the row of a page that has left its name, or None if it is no page now."""
+        try:
+            return find_page(self._pages, name, history).row
+        except (NoSavedPage, FilesBusy, InvalidName):
+            return None
+
+    def changes_of(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> dict[bytes, NoticedChange]:
+        """Return what the notices are about, by place, without hidden revisions and comments that are not shown."""
+        there = [one for one in notices if one.history in pages]
+        edits = {
+            revision_row(one.history, Head(one.head.number, one.head.token)): one
+            for one in there
+            if one.kind != COMMENT and one.head.number not in hidden_in(pages[one.history].row)
+        }
+        columns = (schema.REVISION_AUTHOR, schema.REVISION_NOTE, schema.SIGNED, schema.MINOR)
+        stored = self._rows.rows(schema.REVISIONS, list(edits), columns)
+        found = {edits[row].place: _edit(cells) for row, cells in stored.items()}
+        comments = {comment_row(one.history, one.comment): one for one in there if one.kind == COMMENT}
+        for row, cells in self._rows.rows(COMMENTS, list(comments)).items():
+            notice = comments[row]
+            committed = committed_cells(notice.comment, cells, comments_in(pages[notice.history].row))
+            comment = comment_of(notice.comment, committed) if committed else None
+            if comment is not None and comment.is_visible:
+                found[notice.place] = NoticedChange(comment.author, comment.signed, comment=comment)
+        return found
+
+    # --- changing ----------------------------------------------------------------------------------
+
+    def mark_read(self, account: bytes, until_ms: int) -> None:
+        """Mark all notices up to a time as read; an earlier time than before changes nothing."""
+        stored = self._rows.row(USERS, account, [ID, SEEN])
+        seen = stored.get(SEEN, b"")
+        if ID in stored and (not seen.isdigit() or int(seen) < until_ms):
+            self._rows.put(USERS, account, {SEEN: b"%d" % until_ms})
+        self._forget_kept(account)
+
+    def remove(self, account: bytes, place: bytes) -> None:
+        if is_place(place):
+            self._rows.delete(INBOX, rows_of_account(account)[0] + place)
+            self._forget_kept(account)
+
+    def clear(self, account: bytes, until: bytes = b"") -> None:
+        """Remove an account's notices from the place ``until`` on, which is the newest one; all without it."""
+        first, stop = rows_of_account(account)
+        start = first + until if is_place(until) else first
+        while rows := self._rows.row_keys(INBOX, start, stop, limit=ROWS_PER_CALL):
+            self._rows.delete_rows(INBOX, rows)
+        self._forget_kept(account)
+
+    def forget(self, account: bytes) -> None:
+        """Remove watches and inbox of an account that ends."""
+        self.watching.forget(account)
+        self.clear(account)
+
+    def _forget_kept(self, account: bytes) -> None:
+        with self._lock:
+            self._unread.pop(account, None)
+
+
+def _edit(cells: Cells) -> NoticedChange:
+    return NoticedChange(
+        text_in(cells, schema.REVISION_AUTHOR),
+        text_in(cells, schema.SIGNED),
+        text_in(cells, schema.REVISION_NOTE),
+        cells.get(schema.MINOR) == b"yes",
+    )

@@ -1,0 +1,181 @@
+"""The notices and watches of the visitor: the entry point of ``notices`` for handlers.
+
+The rights to the page of a notice are read whenever it is shown or counted, for comments those to read comments.  A
+notice of a page that the visitor may no longer read, that was deleted, or whose revision or comment is hidden is left
+out, of numbers too.  A watch of such a page is listed by the name that it had when the watch began.
+
+An object serves one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from wikka_port.accounts.settings import Settings
+from wikka_port.comments.recent_comments import beginning_of
+from wikka_port.limits import LISTED_QUICK, LISTED_STEP, NOTICES_COUNTED, NOTICES_SCANNED
+from wikka_port.names import page_key
+from wikka_port.notices.notice_rows import COMMENT, Notice, Watch, below_target, page_target, targets_of
+from wikka_port.notices.stored_notices import NoticedChange, NoticedPage, StoredNotices
+from wikka_port.page_rows import Page
+from wikka_port.pages import StoreUnavailable
+from wikka_port.rights.access import PageAccess
+from wikka_port.rights.rules import Privilege
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNotice:
+    """A notice as it is shown."""
+
+    notice: Notice
+    page: str  # the present name
+    change: NoticedChange
+    is_unread: bool = False
+
+    @property
+    def time_ms(self) -> int:
+        return self.notice.time_ms
+
+    @property
+    def place(self) -> str:
+        return self.notice.place.decode()
+
+    @property
+    def beginning(self) -> str:
+        """The beginning of the comment, or the note of the edit."""
+        comment = self.change.comment
+        return self.change.note if comment is None else beginning_of(comment.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWatch:
+    watch: Watch
+    name: str  # the present name if the visitor may read the page
+
+
+class GuardedNotices:
+    """Every method may raise StoreUnavailable."""
+
+    def __init__(
+        self,
+        notices: StoredNotices,
+        access: PageAccess,
+        account: bytes,
+        before_expensive_read: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``account`` is the folded name of the visitor's account."""
+        self._notices = notices
+        self._access = access
+        self._account = account
+        self._before_expensive_read = before_expensive_read
+
+    # --- the inbox ---------------------------------------------------------------------------------
+
+    def part(self, *, after_ms: int, before: str = "", limit: int) -> tuple[list[ListedNotice], str]:
+        """Return notices after the place ``before``, and the place to continue with; "" at the end.
+
+        Notices later than ``after_ms`` are unread; -1: none is.  At most NOTICES_SCANNED rows are read.
+        """
+        found: list[ListedNotice] = []
+        place, looked = before.encode(errors="replace"), 0
+        while looked < NOTICES_SCANNED:
+            notices, more = self._notices.part(self._account, before=place, limit=LISTED_STEP if looked else limit)
+            found += self.listed(notices, after_ms)
+            if len(found) > limit or (len(found) == limit and more):
+                return found[:limit], found[limit - 1].place
+            if not more or not notices:
+                return found, ""
+            place = notices[-1].place
+            looked += len(notices)
+            if looked > LISTED_QUICK:
+                self._before_expensive_read()
+        return found, place.decode()
+
+    def unread(self, after_ms: int) -> int:
+        """Count the unread notices that the visitor may read; NOTICES_COUNTED + 1 stands for more.
+
+        Returns 0 while the store is unavailable.  Costs no call if ``after_ms`` is -1.
+        """
+        if after_ms < 0:
+            return 0
+        try:
+            notices = self._notices.unread(self._account, after_ms)
+            pages = self._notices.pages_of([(one.history, one.page) for one in notices]) if notices else {}
+            readable = self._readable(notices, pages)
+        except StoreUnavailable:  # the page itself was read, and can be shown without the number
+            return 0
+        return min(len(readable), NOTICES_COUNTED + 1)
+
+    def listed(self, notices: Collection[Notice], after_ms: int = -1) -> list[ListedNotice]:
+        """Return those of the notices that the visitor may read, as ``part`` does."""
+        if not notices:
+            return []
+        pages = self._notices.pages_of([(one.history, one.page) for one in notices])
+        readable = self._readable(notices, pages)
+        changes = self._notices.changes_of(readable, pages)
+        return [
+            ListedNotice(one, pages[one.history].name, changes[one.place], 0 <= after_ms < one.time_ms)
+            for one in readable
+            if one.place in changes
+        ]
+
+    def _readable(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> list[Notice]:
+        rights = {page.name: page.rights for page in pages.values()}
+        pages_read = self._access.readable_of(rights)
+        comments_read = pages_read
+        if any(one.kind == COMMENT for one in notices):
+            comments_read = self._access.readable_of(rights, Privilege.COMMENT_READ)
+        return [
+            one
+            for one in notices
+            if one.history in pages
+            and pages[one.history].name in (comments_read if one.kind == COMMENT else pages_read)
+        ]
+
+    def mark_read(self, until_ms: int) -> None:
+        self._notices.mark_read(self._account, until_ms)
+
+    def remove(self, place: str) -> None:
+        self._notices.remove(self._account, place.encode(errors="replace"))
+
+    def clear(self, until: str) -> None:
+        """Remove all notices from the place ``until`` on, the newest that the visitor saw."""
+        self._notices.clear(self._account, until.encode(errors="replace"))
+
+    # --- watches -----------------------------------------------------------------------------------
+
+    def watches(self) -> list[ListedWatch]:
+        """Return all watches, pages first."""
+        watches = self._notices.watching.of(self._account)
+        pages = self._notices.pages_of([(one.history, one.name) for one in watches if not one.is_below])
+        readable = self._access.readable_of({page.name: page.rights for page in pages.values()})
+        return [
+            ListedWatch(one, pages[one.history].name)
+            if one.history in pages and pages[one.history].name in readable
+            else ListedWatch(one, one.name)
+            for one in watches
+        ]
+
+    def watched(self, page: Page) -> set[bytes]:
+        """Return those targets by which the visitor watches the page; one call."""
+        return self._notices.watching.watched(self._account, targets_of(history_of(page), page.name))
+
+    def watch(self, page: Page, settings: Settings) -> None:
+        """Watch a page that was read in this request.  Raises TooManyWatches."""
+        self._notices.watching.begin(self._account, page_target(history_of(page)), page.name, settings)
+
+    def watch_below(self, name: str, settings: Settings) -> None:
+        """Watch all pages below a name, and the page of the name; "" is the whole wiki.  Raises TooManyWatches."""
+        self._notices.watching.begin(self._account, below_target(name), name.strip("/"), settings)
+
+    def unwatch(self, target: bytes) -> None:
+        self._notices.watching.end(self._account, target)
+
+    def take_settings(self, settings: Settings) -> None:
+        self._notices.watching.take_settings(self._account, settings)
+
+
+def history_of(page: Page) -> bytes:
+    """Return the key under which the revisions of a page lie."""
+    return page.history or page_key(page.name)
