@@ -101,6 +101,9 @@ NAMED_MISMATCHES: Final = 100  # texts whose size differs from the dump's, repor
 # --- exports --------------------------------------------------------------------------------------
 
 EXPORTED_ROWS: Final = 8  # revisions with their texts that are read in one call; each may have some megabytes
+STATIC_NAMES: Final = 1_000  # names of pages in one file of the index of a static site
+STATIC_LETTERS: Final = 200  # initials in its head; a wiki with more has the first letters of its files there
+STATIC_BACKLINKS: Final = 500  # pages that link to a page, at its foot; the others are counted
 RECORD_LINE_BYTES: Final = 128 << 20  # of a file of JSON lines; a text of 4 MiB may be six times as long in JSON
 HIDDEN_RUN_CHARS: Final = 4_000_000  # of a page's hidden revisions in memory; more lie in a temporary file
 

@@ -157,10 +157,10 @@ def test_a_page_that_changes_during_the_commit_takes_the_file_along(wiki: Wiki, 
 def test_a_file_put_after_its_page_has_left_is_put_again(wiki: Wiki) -> None:
     """On a plain HBase the put may come between the mark of a move and its copy, or after the page has left."""
     for page, step in (("Home", "mark"), ("New mark", "arrive"), ("New arrive", "moved"), ("New moved", "leave")):
-        put_current = wiki.files._committing._put_current
+        put_current = wiki.files.committing._put_current
 
         def put_late(place, version, page=page, step=step, put_current=put_current):
-            wiki.files._committing._put_current = put_current
+            wiki.files.committing._put_current = put_current
             done: list[bool] = []
 
             def reached(reached_step: str) -> None:
@@ -172,7 +172,7 @@ def test_a_file_put_after_its_page_has_left_is_put_again(wiki: Wiki) -> None:
             wiki.mover.on_step_done = lambda step: None
             return done[0]
 
-        wiki.files._committing._put_current = put_late
+        wiki.files.committing._put_current = put_late
         added(wiki, f"{step}.txt", TEXT, page=page)
     rows = dict(wiki.store.run(lambda c: list(c.table(schema.PAGES).scan(columns=[FILE[:-1]]))))
     assert {key: len(cells) for key, cells in rows.items()} == {page_key("New leave"): 4}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from wikka_port.actions.call import Action, ActionCall
+from wikka_port.feeds import iso_time
 from wikka_port.files.file_html import FoundFile, address, by_key, described, is_picture, linked, picture_html
+from wikka_port.files.file_rows import FileVersion
 from wikka_port.files.file_words import kind_text, size_text
+from wikka_port.local_time import local_time
 from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.file_slots import foreign_words, host_of
 from wikka_port.markup.fragments import escape
@@ -43,25 +47,37 @@ def image(call: ActionCall) -> str:
 
 
 def files(call: ActionCall) -> str:
-    """List the files of a page with kind and size: ``{{files}}``, ``{{files page="Other"}}``."""
+    """List the files of a page with kind, size, time and author: ``{{files}}``, ``{{files page="Other"}}``.
+
+    Time and author lie in the rows of the versions, so the list costs two calls of the store.
+    """
     name, found = _files(call)
     if not found:
         return f'<p class="empty">{_("This page has no files.")} {_all(name)}</p>\n'
-    head = "".join(f'<th scope="col">{said}</th>' for said in (_("File"), _("Kind"), _("Size"), _("Description")))
-    rows = "".join(_row(one) for one in found)
+    columns = (_("File"), _("Kind"), _("Size"), _("Description"), _("Changed"), _("Author"))
+    head = "".join(f'<th scope="col">{said}</th>' for said in columns)
+    versions, zone = call.site.wiki.files(name).newest_versions(), call.site.visitor.settings.zone_info
+    rows = "".join(_row(one, versions.get(one.name), zone) for one in found)
     return (
         f'<div class="table" tabindex="0"><table class="files"><thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}</tbody></table></div>\n<p>{_all(name)}</p>\n"
     )
 
 
-def _row(one: FoundFile) -> str:
+def _row(one: FoundFile, version: FileVersion | None, zone: ZoneInfo | None) -> str:
+    """Return a row of the list; without ``version``, which another edit has replaced, time and author are empty."""
     kind = kind_text(one.file.media_type)
     if one.file.width and one.file.height:
         kind = f"{kind}, {one.file.width} × {one.file.height}"
     link = f'<a href="{address(one)}" class="file">{escape(one.name)}</a>'
     size = size_text(one.file.size_bytes)
-    return f"<tr><td>{link}</td><td>{escape(kind)}</td><td>{escape(size)}</td><td>{escape(one.file.alt)}</td></tr>\n"
+    at = by = ""
+    if version is not None:
+        at = f'<time datetime="{iso_time(version.time_ms)}">{local_time(version.time_ms, zone)}</time>'
+        by = f'<span class="author">{escape(version.author)}</span>'
+        by += "" if version.signed else f' <span class="unproved">{_("(no account)")}</span>'
+    cells = (link, escape(kind), escape(size), escape(one.file.alt), at, by)
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
 
 
 def gallery(call: ActionCall) -> str:

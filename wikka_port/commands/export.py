@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import click
 from rich.progress import SpinnerColumn, TextColumn
 
 from wikka_port.accounts.directory import Directory
+from wikka_port.commands.serving_options import speak_the_language
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, store_options
+from wikka_port.config import WikiConfig
 from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.json_lines import write_lines
 from wikka_port.exchange.markdown_folder import write_folder
 from wikka_port.exchange.mediawiki_xml import write_mediawiki
 from wikka_port.exchange.page_source import MayRead, StorePages
 from wikka_port.exchange.records import Digests, ExportError
+from wikka_port.exchange.static_site import OPERATOR, StaticReport, write_site
 from wikka_port.exchange.whole_file import ContentFolder, whole_file
 from wikka_port.exchange.wikkawiki_sql import SqlReport, UploadFolder, write_wikkawiki
 from wikka_port.files.refusals import MissingContent
@@ -31,8 +35,26 @@ _ANONYMOUS: Final = "anonymous"
 _NAMED: Final = 20  # files without content, by name
 _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
 WIKKAWIKI: Final = "wikkawiki"
-FORMS: Final = ("json-lines", "git", "markdown", "mediawiki", WIKKAWIKI)
+HTML: Final = "html"
+FORMS: Final = ("json-lines", "git", "markdown", "mediawiki", WIKKAWIKI, HTML)
+_OF_FOLDERS: Final = ("markdown", WIKKAWIKI, HTML)
+_READ_AND_WRITTEN: Final = TextColumn("{task.fields[pages]:,} pages read, {task.fields[written]:,} written")
 _PIPE: Final = "-"
+
+
+def _site_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a static site; the command gets ``site``, a WikiConfig."""
+
+    @click.option("--site-name", envvar="WIKKA_SITE_NAME", help="HTML: the name of the site.")
+    @click.option("--root-page", envvar="WIKKA_ROOT_PAGE", help="HTML: the page at which readers begin.")
+    @click.option("--language", envvar="WIKKA_LANGUAGE", metavar="CODE", help="HTML: what the site speaks: en, de.")
+    @functools.wraps(command)
+    def with_site(site_name: str | None, root_page: str | None, language: str | None, **given: Any) -> Any:
+        named = {"site_name": site_name, "root_page": root_page, "language": language}
+        site = WikiConfig(**{key: value for key, value in named.items() if value is not None})  # type: ignore[arg-type]
+        return command(site=site, **given)
+
+    return with_site
 
 
 @click.command()
@@ -51,9 +73,16 @@ _PIPE: Final = "-"
     help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights and hidden revisions stay here.",
 )
 @click.option("--convert", is_flag=True, help="Markdown: convert the pages in Wikka markup, too.")
+@_site_options
 @store_options
 def export(
-    out: Path, form: str, folder: Path | None, readable_by: str | None, convert: bool, store: StoreOptions
+    out: Path,
+    form: str,
+    folder: Path | None,
+    readable_by: str | None,
+    convert: bool,
+    store: StoreOptions,
+    site: WikiConfig,
 ) -> None:
     """Write the pages of the wiki to OUT, with revisions, rights, files and comments.
 
@@ -72,6 +101,8 @@ def export(
       wikka export --to mediawiki wiki.xml.gz
     The tables of a WikkaWiki 1.4, for its MySQL, and its folder of files:
       wikka export --to wikkawiki wikka.sql --files uploads/
+    A static site that a browser shows from a disk:
+      wikka export --to html --readable-by anonymous --site-name "Harbour" site/
     Into another wiki, or the same one:
       wikka import wiki.jsonl.gz
 
@@ -79,14 +110,14 @@ def export(
     pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
     are in the form wikkawiki alone, drafts and deleted pages in none.
 
-    OUT is a file, or a folder for markdown; - is the standard output. OUT gets its name when it is whole; an export
-    that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each kind of
-    record. An import prints the same digests, so that both sides can be compared.
+    OUT is a file, or a folder for markdown and html; - is the standard output. OUT gets its name when it is whole; an
+    export that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each
+    kind of record. An import prints the same digests, so that both sides can be compared.
     """
-    if (folder is not None and form not in ("json-lines", WIKKAWIKI)) or (convert and form != "markdown"):
-        raise click.UsageError("--files is for json-lines and wikkawiki, and --convert for markdown.")
-    if form in ("markdown", WIKKAWIKI) and str(out) == _PIPE:
-        raise click.UsageError(f"The form {form} goes to a file or a folder: name it.")
+    _check_form(form, out, folder, convert)
+    if form == HTML:
+        _export_site(out, readable_by, store, site)
+        return
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
         source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
@@ -104,6 +135,34 @@ def export(
     _print_missing(source.missing)
     if source.missing:
         raise SystemExit(1)
+
+
+def _check_form(form: str, out: Path, folder: Path | None, convert: bool) -> None:
+    """Raise click.UsageError if the form has no such option."""
+    if (folder is not None and form not in ("json-lines", WIKKAWIKI)) or (convert and form != "markdown"):
+        raise click.UsageError("--files is for json-lines and wikkawiki, and --convert for markdown.")
+    if form in _OF_FOLDERS and str(out) == _PIPE:
+        raise click.UsageError(f"The form {form} goes to a file or a folder: name it.")
+
+
+def _export_site(out: Path, readable_by: str | None, store: StoreOptions, site: WikiConfig) -> None:
+    speak_the_language({"languages": None, "language": site.language})
+    begun = time.monotonic()
+    columns = (SpinnerColumn(), _READ_AND_WRITTEN)
+    with store.open_wiki(pool=4) as wiki, progress_bar(*columns, total=None, pages=0, written=0) as show:
+        visitor = OPERATOR if readable_by is None else _visitor(wiki, readable_by)
+        try:
+            report = write_site(wiki, visitor, site, out, lambda read, written: show(pages=read, written=written))
+        except ExportError as problem:
+            raise click.ClickException(str(problem)) from None
+    _print_site(report, time.monotonic() - begun)
+    _print_missing(report.missing)
+    if report.missing:
+        raise SystemExit(1)
+
+
+def _print_site(report: StaticReport, seconds: float) -> None:
+    click.echo(f"{report.pages:,} pages and {report.files:,} files in {seconds:.1f} s", err=True)
 
 
 def _write(out: Path, form: str, source: StorePages, folder: Path | None, convert: bool) -> Digests:

@@ -98,9 +98,14 @@ class TakenPaths:
     def create_table(self) -> None:
         self._database.execute("CREATE TABLE taken (folded TEXT PRIMARY KEY, owner TEXT, path TEXT) WITHOUT ROWID")
 
-    def path_for(self, page: str, file: str | None = None) -> str:
-        """Return the path of a page without its ending, or of a file of it; the same at each call."""
-        path, owner = (page_path(page), page) if file is None else (file_path(page, file), f"{page}\0{file}")
+    def path_for(self, page: str, file: str | None = None, ending: str = "") -> str:
+        """Return the path of a page without its ending, or of a file of it; the same at each call.
+
+        ``ending`` is added to the path of a file.
+        """
+        path, owner = (page_path(page), page)
+        if file is not None:
+            path, owner = file_path(page, file) + ending, f"{page}\0{file}\0{ending}".rstrip("\0")
         if self._take(path, owner):
             return path
         stem, dot, ending = path.rpartition(".") if file is not None else (path, "", "")

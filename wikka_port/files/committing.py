@@ -21,6 +21,7 @@ from wikka_port.files.file_rows import (
     file_column,
     files_in,
     lookup_key,
+    row_of_version,
     version_row,
     versions_of_file,
 )
@@ -165,6 +166,17 @@ class Committing:
 
     def _row(self, name: str) -> Cells:
         return _row_of(self._pages, name)
+
+    def newest_versions(self, page: str) -> dict[str, FileVersion]:
+        """Return the newest versions of a page's files by name; {} if the page has gone.  Two calls of the store."""
+        try:
+            place = self.find_page(page, b"")
+        except NoSavedPage:
+            return {}
+        current = {name: file for name, file in place.files.items() if file.is_there}
+        rows = {row_of_version(place.history, name, one.number, one.token): name for name, one in current.items()}
+        found = self._rows.rows(FILES, rows)
+        return {rows[row]: FileVersion(**fields_in(FileVersion, cells)) for row, cells in found.items()}
 
     def find_page(self, name: str, history: bytes) -> FilledPage:
         return find_page(self._pages, name, history)

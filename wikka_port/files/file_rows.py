@@ -152,8 +152,11 @@ def _version_prefix(history: bytes, name: str) -> bytes:
 
 
 def version_row(history: bytes, version: FileVersion) -> bytes:
-    inverted = b"%0*d" % (_NUMBER_CHARS, _NUMBER_MAX - version.number)
-    return _version_prefix(history, version.name) + inverted + b":" + version.token.encode()
+    return row_of_version(history, version.name, version.number, version.token)
+
+
+def row_of_version(history: bytes, name: str, number: int, token: str) -> bytes:
+    return _version_prefix(history, name) + b"%0*d:" % (_NUMBER_CHARS, _NUMBER_MAX - number) + token.encode()
 
 
 def versions_of_file(history: bytes, name: str) -> tuple[bytes, bytes]:

@@ -83,7 +83,7 @@ class StoredFiles:
         self._rows = rows
         self._pages = pages
         self.sweep = Sweep(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
-        self._committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step))
+        self.committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step))
         self._clock = clock_ms
         self._on_committed = on_committed
 
@@ -95,7 +95,7 @@ class StoredFiles:
 
     def files_of(self, page: str) -> dict[str, CurrentFile]:
         """Return the files of a page by name, with those that were removed.  Raises NoSavedPage."""
-        return dict(self._committing.find_page(normalise(page), b"").files)
+        return dict(self.committing.find_page(normalise(page), b"").files)
 
     def all_files(self) -> Iterator[tuple[str, dict[str, CurrentFile]]]:
         """Yield each page that has files, with its files by name.  O(all pages), without their texts."""
@@ -105,7 +105,7 @@ class StoredFiles:
 
     def versions(self, page: str, name: str, *, limit: int = VERSIONS_MAX) -> list[FileVersion]:
         """Return the versions of a file, the newest first.  Raises NoSuchFile and NoSavedPage."""
-        place = self._committing.find_page(normalise(page), b"")
+        place = self.committing.find_page(normalise(page), b"")
         name, current = place.named(name)
         if current is None:
             raise NoSuchFile(place.name, name)
@@ -167,7 +167,7 @@ class StoredFiles:
 
     def _place_to_fill(self, name: str) -> FilledPage:
         for _hop in range(HOPS):
-            place = self._committing.find_page(name, b"")
+            place = self.committing.find_page(name, b"")
             target = redirect_target(text_in(place.row, schema.BODY), markup=markup_of(place.row))
             if target is None or not is_there(self._pages.page_row(target)):
                 return place
@@ -283,7 +283,7 @@ class StoredFiles:
                 metadata=found.metadata,
             )
 
-        version = self._committing.commit_version(upload.page, upload.history, make, allow, upload.place)
+        version = self.committing.commit_version(upload.page, upload.history, make, allow, upload.place)
         self.contents.end_upload(upload)
         self.on_step_done("end")
         self._on_committed(version)
@@ -362,7 +362,7 @@ class StoredFiles:
                 metadata=of.metadata,
             )
 
-        return self._committing.commit_version(page, b"", make, allow)
+        return self.committing.commit_version(page, b"", make, allow)
 
 
 def _new_place() -> bytes:

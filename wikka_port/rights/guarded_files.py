@@ -51,6 +51,9 @@ class GuardedFiles:
     def versions(self, name: str) -> list[FileVersion]:
         return self._files.versions(self.page, name)
 
+    def newest_versions(self) -> dict[str, FileVersion]:
+        return self._files.committing.newest_versions(self.page)
+
     def version(self, name: str, token: str) -> FileVersion:
         return self._files.version(self.page, name, token)
 

@@ -213,7 +213,7 @@ def test_a_removed_file_takes_no_name_and_keeps_its_versions(wiki: MemoryWiki) -
 def test_rows_that_lost_are_no_versions(wiki: MemoryWiki) -> None:
     first = added(wiki.files, "a.txt", b"one")
     lost = replace(first, number=2, previous=first.token, note="crashed")
-    wiki.files._committing._stage(b"".join([wiki.files._committing.find_page("Home", b"").history]), lost, b"")
+    wiki.files.committing._stage(b"".join([wiki.files.committing.find_page("Home", b"").history]), lost, b"")
     assert wiki.files.versions("Home", "a.txt") == [first]
 
 

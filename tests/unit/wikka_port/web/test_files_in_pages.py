@@ -6,9 +6,12 @@ import re
 
 import pytest
 
+from tests.support.exported_wiki import add_file, anybody
 from tests.support.wiki_client import WikiClient
 from wikka_port.config import FileConfig
+from wikka_port.feeds import iso_time
 from wikka_port.files.picture_sources import PictureSources, checked_host
+from wikka_port.moving.mover import By
 from wikka_port.rights.rules import PageRights, Privilege
 
 PNG = {"media_type": "image/png", "width": 640, "height": 480}
@@ -33,9 +36,27 @@ def shown(web: WikiClient, name: str, typed: str, **given: object) -> str:
 
 def test_a_view_of_a_page_with_its_own_pictures_costs_no_further_call() -> None:
     web = made()
-    text = shown(web, "Page", '{{image src="of_page.png"}} {{files download="Paper.pdf"}} {{gallery}} {{files}}')
+    text = shown(web, "Page", '{{image src="of_page.png"}} {{files download="Paper.pdf"}} {{gallery}}')
     assert text.count('src="/Page/files/Of%20page.png?v=1"') == 2
     assert web.wiki.calls == ["page"]
+
+
+def test_the_list_of_files_says_when_and_by_whom_each_was_changed() -> None:
+    web = made()
+    page = {"base": 0, "author": "Ada"}
+    web.wiki.save("Ships", "text", **page)
+    for name, by in (("a.txt", By("Ada", "account", "")), ("b.txt", By("<Eve>", "", "")), ("c.txt", By("Ada", "", ""))):
+        token = add_file(web.wiki.files, "Ships", name, b"text", by)
+    web.wiki.files.remove("Ships", "c.txt", token, By("Ada", "account", ""), allow=anybody)
+    versions = web.wiki.files.committing.newest_versions("Ships")
+    for text in (shown(web, "Ships", "{{files}}"), shown(web, "Page", '{{files page="Ships"}}')):
+        rows = re.findall(r"<tr><td>(.*?)</tr>", text)
+        assert len(rows) == 2
+        for row, name, by in zip(rows, ("a.txt", "b.txt"), ("Ada", "&lt;Eve&gt;"), strict=True):
+            assert f'datetime="{iso_time(versions[name].time_ms)}"' in row
+            assert f'<span class="author">{by}</span>' in row
+            assert ("(no account)" in row) == (name == "b.txt")
+    assert web.wiki.files.committing.newest_versions("Nowhere") == {}
 
 
 def test_files_of_the_page_above_and_the_shared_page_cost_one_call() -> None:
