@@ -4,9 +4,8 @@
     wiki-notices    ``pages``: meta:notify, comment:head    rows of ``inbox`` for all watchers, and ``account:news``
 
 ``notices`` reads the watchers of a target in steps of FAN_OUT_STEP, yields their rows, and then a checkpoint with the
-last watcher read.  The store runs it in slices and lets other functions run between these, so the fan-out of a change
-to any number of watchers delays no other trigger; after a crash it goes on behind the checkpoint.  It is a
-registration of its own, so the lists of the wiki never wait for it.
+last watcher read.  The store runs it in slices and lets other functions run between these, so another trigger waits
+for a slice, and never for the fan-out; after a crash it goes on behind the checkpoint.
 
 Nothing here checks a right: a notice has no content (``notice_rows``).
 """
