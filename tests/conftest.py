@@ -94,8 +94,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 def logs_of(fixture: object) -> list[Path]:
     """Return the log files of a store, or of each node of a cluster."""
-    nodes = getattr(fixture, "nodes", ())  # of a parser of Markdown it is a method
-    logs = [getattr(one, "log", None) for one in [fixture, *(() if callable(nodes) else nodes)]]
+    nodes = getattr(fixture, "nodes", ())  # of a plan it is a number, of a parser of Markdown a method
+    logs = [getattr(one, "log", None) for one in [fixture, *(nodes if isinstance(nodes, list | tuple) else ())]]
     return [log for log in logs if isinstance(log, Path) and log.exists()]
 
 
