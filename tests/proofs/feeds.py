@@ -140,7 +140,7 @@ def prove(store: KilledStore, plan: Plan, tell: Tell, is_over: Callable[[], bool
 
     def look() -> None:
         tell(f"{sum(store.shots.values())} shots, {verdict.counts['acknowledged']:,} acknowledged")
-        if is_over() or verdict.problems:
+        if (is_over() and verdict.has_some("acknowledged")) or verdict.problems:
             stop.set()
 
     begun = time.monotonic()

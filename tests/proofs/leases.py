@@ -173,7 +173,7 @@ def prove(store: KilledStore, plan: Plan, tell: Tell, is_over: Callable[[], bool
 
     def look() -> None:
         tell(f"{sum(store.shots.values())} shots, {verdict.counts['acquired']:,} acquired")
-        if is_over():
+        if is_over() and verdict.has_some("acquired", "renewed", "written"):
             stop.set()
 
     begun = time.monotonic()

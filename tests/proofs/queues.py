@@ -237,7 +237,7 @@ def prove(store: KilledStore, plan: Plan, tell: Tell, is_over: Callable[[], bool
     def look() -> None:
         shots = sum(store.shots.values())
         tell(f"{shots} shots, {verdict.counts['pushed']:,} pushed, {verdict.counts['committed']:,} committed")
-        if is_over() or verdict.problems:
+        if (is_over() and verdict.has_some("pushed", "committed")) or verdict.problems:
             stop.set()
 
     begun = time.monotonic()

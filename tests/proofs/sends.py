@@ -246,7 +246,7 @@ def prove(store: KilledStore, plan: Plan, tell: Tell, is_over: Callable[[], bool
         shots = sum(store.shots.values())
         changed, came = verdict.counts["changes acknowledged"], verdict.counts["messages"]
         tell(f"{shots} shots, {changed:,} changes, {came:,} messages")
-        if is_over() or verdict.problems:
+        if (is_over() and verdict.has_some("changes acknowledged")) or verdict.problems:
             stop.set()
 
     begun = time.monotonic()

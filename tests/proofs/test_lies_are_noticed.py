@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -187,3 +188,9 @@ def test_every_kind_of_call_is_drawn_in_a_group() -> None:
 )
 def test_groups_that_are_not_linearizable_are_noticed(make: Make) -> None:
     assert "nothing explains" in noticed(make, groups_in_order).problems[0]
+
+
+def test_a_run_goes_on_until_its_counts_have_begun() -> None:
+    verdict = Verdict("queues", counts=Counter({"pushed": 3}))
+    assert verdict.has_some("pushed")
+    assert not verdict.has_some("pushed", "committed")

@@ -180,7 +180,7 @@ def prove(store: KilledStore, plan: Plan, tell: Tell, is_over: Callable[[], bool
     def look() -> None:
         shots = sum(store.shots.values())
         tell(f"{shots} shots, {verdict.counts['acknowledged']:,} acknowledged, {verdict.counts['read']:,} read")
-        if is_over() or verdict.problems:
+        if (is_over() and verdict.has_some("acknowledged", "read")) or verdict.problems:
             stop.set()
 
     begun = time.monotonic()

@@ -54,6 +54,13 @@ class Verdict:
             if not self.counts.get(name):
                 self.add(f"there were no {name}: the run shows nothing")
 
+    def has_some(self, *names: str) -> bool:
+        """Return whether each of these counts has begun.
+
+        A machine that is busy can shoot a store as often as planned before a client has had its first answer.
+        """
+        return all(self.counts.get(name) for name in names)
+
     @property
     def is_good(self) -> bool:
         return not self.problems
