@@ -15,9 +15,10 @@ Knows nothing of other processes.
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from waitress import wasyncore
@@ -55,6 +56,8 @@ class Worker:
     server: Any  # waitress ships no types
     is_stopping: bool = False
     checked_s: float = 0.0  # when stalled clients were checked for
+    is_closed: bool = False  # waitress's trigger, whose descriptor may belong to a different file from then on
+    lock: threading.RLock = field(default_factory=threading.RLock)  # a signal handler may interrupt who holds it
 
     def run(self, may_continue: Callable[[], bool] = lambda: True) -> None:
         """Serve until ``stop`` is called or ``may_continue``, called each second, returns False; then drain."""
@@ -63,10 +66,11 @@ class Worker:
         self._drain()
 
     def stop(self) -> None:
-        if self.is_stopping:
-            return  # waitress's trigger may be closed by now, and its descriptor belong to a different file
-        self.is_stopping = True
-        self.server.pull_trigger()
+        with self.lock:  # or the loop could see the flag, end and close the trigger before it is pulled
+            if self.is_stopping or self.is_closed:
+                return
+            self.is_stopping = True
+            self.server.pull_trigger()
 
     def _poll_once(self, timeout_s: float) -> None:
         self.server.asyncore.loop(timeout=timeout_s, map=self.server._map, use_poll=True, count=1)
@@ -88,7 +92,9 @@ class Worker:
         for channel in list(self.server.active_channels.values()):
             channel.handle_close()  # a thread that waits for its client ends
         self.server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
-        wasyncore.close_all(self.server._map)
+        with self.lock:
+            self.is_closed = True
+            wasyncore.close_all(self.server._map)
 
 
 def make_worker(

@@ -21,7 +21,7 @@ from tests.support.certificates import Authority
 from tests.support.cluster_process import ClusterProcess
 from tests.support.deep import cases
 from tests.support.group_scenario import GROUPS, scenario
-from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of
+from tests.support.many_nodes import CLUSTERS, NodesCluster, cluster_of, until
 from tests.support.ports import free_port
 from tests.support.shell import Shell
 from tests.support.standalone_store import StoreProcess
@@ -197,12 +197,24 @@ class Writer(threading.Thread):
             self.possible[row] = {value}
 
 
+def _open_locations(admin: ClusterAdmin) -> list[Any]:
+    """Return the open regions; right after a kill there may be none for a moment."""
+    found: list[Any] = []
+
+    def some() -> bool:
+        found[:] = [one for one in admin.locations(b"moved") if one.state == "OPEN"]
+        return bool(found)
+
+    until(some)
+    return found
+
+
 def _upheaval(
     store: ClusterProcess | NodesCluster, connection: Connection, rng: random.Random, *, kills: int, rounds: int
 ) -> None:
     admin, regions = ClusterAdmin(connection), RegionAdmin(connection)
     for n in range(rounds):
-        locations = [one for one in admin.locations(b"moved") if one.state == "OPEN"]
+        locations = _open_locations(admin)
         chosen = rng.choice(locations)
         try:
             if n % 4 == 1:

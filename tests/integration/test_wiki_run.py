@@ -52,7 +52,9 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
         assert writes == {
             "wiki-comments": ("comment_lists",),
             "wiki-indexes": ("backlinks", "changes", "comment_lists", "names", "wanted"),
+            "wiki-notices": ("inbox", "outgoing", "users"),
             "wiki-pictures": ("thumbs",),
+            "wiki-watchers": ("watchers",),
             "wiki-words": ("docs", "terms"),
         }
         assert set(connection.tables()) >= {table.name for table in schema.TABLES}

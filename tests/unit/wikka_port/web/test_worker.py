@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.served_application import REQUEST, answer, ask, connect, read_all, serving
+from tests.support.transfers import Transfers
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import WikiConfig
 from wikka_port.request_queues import TooManyExpensiveRequests, run_in_slow_lane
@@ -230,3 +231,13 @@ def test_a_stop_passes_over_a_worker_that_has_just_ended(monkeypatch: pytest.Mon
         parent._workers.update({ended.pid: 0, running.pid: 1})
         parent._stop(signal.SIGTERM)
         assert running.wait(10) == -signal.SIGTERM
+
+
+def test_a_worker_that_has_ended_pulls_no_trigger_whose_descriptor_may_be_anothers() -> None:
+    with serving(Transfers(), max_text_bytes=1) as (worker, _, _):
+        worker.stop()
+    pulled: list[int] = []
+    worker.server.pull_trigger = lambda: pulled.append(1)
+    worker.is_stopping = False  # as if it had ended by itself
+    worker.stop()
+    assert pulled == []
