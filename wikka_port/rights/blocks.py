@@ -121,7 +121,7 @@ def until_of(text: str, now_ms: int) -> int:
         return 0
     span = _SPAN.fullmatch(typed)
     if span is not None:
-        return now_ms + int(span[1]) * _SPANS_MS[span[2][0].lower()]
+        return min(now_ms + int(span[1]) * _SPANS_MS[span[2][0].lower()], TIME_MAX_MS)
     try:
         moment = datetime.fromisoformat(typed)
         until_ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)

@@ -16,6 +16,7 @@ from wikka_port.rights.blocks import (
 )
 from wikka_port.rights.judging import Guarded, may
 from wikka_port.rights.rules import PageRights, Privilege, Rules
+from wikka_port.schema import TIME_MAX_MS
 from wikka_port.visitors import Visitor
 
 HOUR = 3_600_000
@@ -100,3 +101,8 @@ def test_a_damaged_cell_is_no_block() -> None:
     for wrong in (b"", b"[]", b'{"user": ""}', b'{"network": "x"}', b'{"later": 1}'):
         assert block_in(block_column(one.id), wrong) is None
     assert not Blocks({block_column("x"): b"no", b"acl:read:": b"*"})
+
+
+def test_the_end_of_a_block_is_a_moment_that_the_wiki_can_write() -> None:
+    assert until_of("3 days", 1_000) == 3 * 24 * 3_600_000 + 1_000
+    assert until_of("9999 months", 1_000) == TIME_MAX_MS
