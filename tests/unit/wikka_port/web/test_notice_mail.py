@@ -100,6 +100,23 @@ def test_after_a_crash_at_each_step_each_notice_is_one_mail(step: str) -> None:
     assert post.waiting() == 0
 
 
+def test_a_sender_whose_lease_is_over_sends_nothing_that_the_next_one_has_sent() -> None:
+    """A mail server hangs for longer than the lease: what it has not answered may go twice, and nothing else."""
+    post = Post()
+    for number in range(3):
+        post.edit(f"Edit {number}.")
+
+    def hang(mail: Mail) -> None:
+        post.mails.append(mail)
+        if len(post.mails) == 1:
+            post.now += LEASE_MS + 1
+            assert post.sender().run() == 3
+
+    assert post.sender(deliver=hang).run() == 1
+    assert len(post.mails) == 4
+    assert len({mail.message_id for mail in post.mails}) == 3
+
+
 def test_a_digest_has_all_notices_of_a_day() -> None:
     post = Post("daily")
     post.edit("One.", "first")
