@@ -19,6 +19,7 @@ import click
 
 from gauge.processes import Role, RoleWatch
 
+from .addresses.paths import Layout, parse_rewrite
 from .crew.remote import Workers
 from .errors import ForeignPagesError, PlanError
 from .generator_limit import known_limit, limits_file, read_limits
@@ -33,7 +34,6 @@ from .secrets import redact_words, redacted
 from .summary import Json, Replay, judge_all, roles_of, summarize, why_not_valid
 from .targets.login import users_of
 from .targets.map_files import load_map
-from .targets.paths import Layout, parse_rewrite
 from .targets.target import Target, parse_target, require_loopback
 from .targets.target_check import pages_of_others, require_answer
 from .trace.lines import Request

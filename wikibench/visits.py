@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from urllib.parse import unquote_plus, urljoin
 
+from .addresses.paths import Layout, page_name
 from .http.answer import Answer, NoAnswer
 from .http.pool import Kept, Wire
 from .latency import Sample
@@ -23,7 +24,6 @@ from .pacing import Planned
 from .targets.bodies import edit_body, is_of_a_replay
 from .targets.forms import EditForm, find_edit_form, judge_save
 from .targets.login import merged_cookies
-from .targets.paths import Layout, page_name
 from .targets.target import Target
 from .trace.lines import Request
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.golden import hold_to
+from wikibench.addresses.paths import Layout
 from wikibench.crew import frames
 from wikibench.crew.frames import (
     GREETING_BYTES,
@@ -32,7 +33,6 @@ from wikibench.crew.frames import (
 from wikibench.latency import Sample
 from wikibench.outcome import Kind, Outcome
 from wikibench.pacing import Planned
-from wikibench.targets.paths import Layout
 from wikibench.targets.target import Target
 from wikibench.trace.lines import Request
 from wikibench.visits import Load

@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.form_wikis import PASSWORD, FormDokuWiki, FormMediaWiki, FormWiki, serving
+from wikibench.addresses.mapping import LoginRules
+from wikibench.addresses.paths import Layout
 from wikibench.cli import main
 from wikibench.errors import SignInError, TargetError, TraceFileError
 from wikibench.latency import Recorder
@@ -18,8 +20,6 @@ from wikibench.pacing import Pace, plan, planned_seconds, shape_of
 from wikibench.run import replay
 from wikibench.targets.login import merged_cookies, read_users, sign_in_all
 from wikibench.targets.map_files import load_map
-from wikibench.targets.mapping import LoginRules
-from wikibench.targets.paths import Layout
 from wikibench.targets.target import parse_target
 from wikibench.trace.lines import SAVE, VIEW, Request
 from wikibench.visits import Load

@@ -76,6 +76,8 @@ STRANGERS: list[set[str]] = [
         "columnar.topics",
     },
 ]
+# Of wikibench: a trace knows nothing of a target or of HTTP, nor they of it; both know how addresses are spelt.
+WIKIBENCH_STRANGERS = {"addresses", "trace", "targets", "http"}
 # What may be imported from outside the store, by package.
 OUTSIDE: dict[str, tuple[str, ...]] = {
     "wikka_port": (
@@ -165,6 +167,21 @@ def violations(name: str, imported: list[str]) -> list[str]:
 def test_imports_go_down() -> None:
     found = [bad for path in SOURCES for bad in violations(module_name(path), imports_of(module_name(path), path))]
     assert found == []
+
+
+def folders_imported(name: str, imported: list[str]) -> set[str]:
+    """Return the folders of wikibench that know none of the others, of those that a module of one of them imports."""
+    mine = name.split(".")[1]
+    found = {other.split(".")[1] for other in imported if other.startswith("wikibench.")}
+    return (found - {mine, "addresses"}) & WIKIBENCH_STRANGERS if mine in WIKIBENCH_STRANGERS else set()
+
+
+def test_the_ground_of_wikibench_stands_alone() -> None:
+    modules = [(module_name(path), path) for path in SOURCES if module_name(path).startswith("wikibench.")]
+    assert {name.split(".")[1] for name, _ in modules} >= WIKIBENCH_STRANGERS
+    assert {name: bad for name, path in modules if (bad := folders_imported(name, imports_of(name, path)))} == {}
+    assert folders_imported("wikibench.trace.logs", ["wikibench.targets.target"]) == {"targets"}
+    assert not folders_imported("wikibench.visits", ["wikibench.targets.target"])
 
 
 def test_the_top_has_no_other_modules() -> None:

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gauge.processes import RoleWatch
+from wikibench.addresses.paths import Layout, parse_rewrite
 from wikibench.errors import PlanError
 from wikibench.injector import wire_of
 from wikibench.latency import Recorder
@@ -35,7 +36,6 @@ from wikibench.run import loop_factory
 from wikibench.statuses import CONTEXT, MET, MISSED, report_errors
 from wikibench.summary import Json, role_line, roles_of, times
 from wikibench.targets.map_files import load_map
-from wikibench.targets.paths import Layout, parse_rewrite
 from wikibench.targets.target import parse_target, require_loopback
 from wikibench.targets.target_check import require_answer
 from wikibench.trace.lines import Request

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from wikibench.targets.paths import Layout, page_name
+from wikibench.addresses.paths import Layout, page_name
 from wikibench.trace.lines import MICROS, Request
 from wikibench.trace.sorting import SortedLine
 

@@ -110,7 +110,7 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
     auto looks at the first 100 lines and says what it chose. Formats have a name, or are what the server's
     configuration has:
       combined common vhost           Apache and nginx as they come      alb haproxy w3c
-      caddy traefik envoy             JSON of these proxies
+      caddy traefik envoy             JSON of these proxies, and Envoy's own lines
       trace                           traces themselves: they are sorted into one
       'nginx:$remote_addr [$time_local] "$request" $status $request_time'
       'apache:%h %{usec}t "%r" %>s'   or a whole log_format or LogFormat line

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
+from wikibench.addresses.paths import name_path
 from wikibench.commands.passes import OUT, TRACES, ReadProgress, Span, noted, page_of
 from wikibench.errors import PlanError
 from wikibench.options import Share
 from wikibench.statuses import CONTEXT, report_errors
 from wikibench.targets.map_files import load_map
-from wikibench.targets.paths import name_path
 from wikibench.targets.target import parse_target
 from wikibench.targets.titles import titles_of_file, titles_of_wiki
 from wikibench.trace.files import write_trace

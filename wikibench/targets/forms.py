@@ -17,9 +17,8 @@ from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
+from wikibench.addresses.mapping import FormRules, LoginRules
 from wikibench.outcome import FAILED, Kind, Outcome, classify
-
-from .mapping import FormRules, LoginRules
 
 _FORM: Final = re.compile(r"<form\b.*?</form\s*>", re.IGNORECASE | re.DOTALL)
 _NOT_SENT: Final = {"reset", "button", "image", "file"}

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
+from wikibench.addresses.mapping import LoginRules, Map
 from wikibench.errors import PlanError, SignInError, TargetError, TraceFileError
 from wikibench.limits import FORM_BYTES, MOST_USERS, REDIRECTS
 
 from .forms import find_form_with
-from .mapping import LoginRules, Map
 from .target import Target
 from .target_check import Page, fetch_page
 

@@ -7,10 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from wikibench.addresses.mapping import Map, parse_map
 from wikibench.errors import MapError
 from wikibench.limits import MAP_BYTES
-
-from .mapping import Map, parse_map
 
 SHIPPED: Final = ("columnar", "mediawiki", "dokuwiki", "wikka", "plain")
 

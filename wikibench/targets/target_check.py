@@ -18,12 +18,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from wikibench import __version__
+from wikibench.addresses.paths import Layout, page_name
 from wikibench.errors import TargetError, UnresolvedError
 from wikibench.limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S
 
 from .bodies import is_of_a_replay
 from .forms import find_edit_form
-from .paths import Layout, page_name
 from .target import Target
 
 

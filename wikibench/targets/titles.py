@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from wikibench.addresses.mapping import Map
 from wikibench.errors import TargetError, TraceFileError
 from wikibench.limits import TITLES_BYTES
 
-from .mapping import Map
 from .target import Target
 from .target_check import fetch_page
 

@@ -5,7 +5,7 @@
                             the word ``end``: the time is that of the end
     caddy                   the end, in seconds, and the duration; Caddy's console format too, which has the time before
                             the object (2025/10/23 19:21:04.824 INFO http.log.access {...})
-    traefik, envoy          the start
+    traefik, envoy          the start; Envoy's default is a line of text, see ``line_formats``
 
 Invariants:
     I1. Every line gives an Entry or a reason.

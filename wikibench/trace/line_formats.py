@@ -3,10 +3,11 @@
     common, combined, vhost         Apache's and nginx's own; fields that follow are not read
     nginx:FORMAT   apache:FORMAT    a ``log_format`` or ``LogFormat`` as a configuration has it
     alb, haproxy, w3c               of Amazon's balancers, of HAProxy (option httplog), of IIS
+    envoy                           its default line, and Istio's
 
 A format string becomes one regular expression.  A field that is not needed matches up to the character that follows it.
-The time of Apache and HAProxy is the start of a request; that of nginx, Amazon and IIS is its end, which with the
-duration beside it (``$request_time``) gives the start.
+The time of Apache, HAProxy and Envoy is the start of a request; that of nginx, Amazon and IIS is its end, which gives
+the start with the duration beside it (``$request_time``).
 
 Invariants:
     I1. Every line gives an Entry or a reason.
@@ -198,6 +199,11 @@ def _from_string(
     return LineFormat(name, re.compile(pattern), at_end=at_end)
 
 
+# Envoy's default line; Istio's has more fields before the sizes and after the server
+ENVOY: Final = (
+    r"\[(?P<time>[^\]]+)\] \"" + _REQUEST + r"\" (?P<status>\d{1,3}) .*?\d+ \d+ \d+ (?:\d+|-) \"(?P<visitor>[^\"]*)\""
+    r" \"[^\"]*\" \"[^\"]*\" \"(?P<host>[^\"]*)\""
+)
 ALB: Final = (
     r"(?:\w+ )?(?P<time>\d{4}-\d\d-\d\dT\S+) \S+ (?P<visitor>\S+):\d+ \S+ (?P<duration>-?[\d.]+ -?[\d.]+ -?[\d.]+)"
     r" (?P<status>\d{3}|-) \S+ \d+ \d+ \"" + _REQUEST + r"\""

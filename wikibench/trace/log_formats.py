@@ -6,9 +6,26 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from .json_formats import CADDY, ENVOY, TRAEFIK, guessed_json, json_format
-from .line_formats import ALB, CLF, HAPROXY, ONLY_CLF, LineFormat, W3cFormat, apache_format, nginx_format
+from .json_formats import CADDY, TRAEFIK, guessed_json, json_format
+from .json_formats import ENVOY as ENVOY_JSON
+from .line_formats import ALB, CLF, ENVOY, HAPROXY, ONLY_CLF, LineFormat, W3cFormat, apache_format, nginx_format
 from .log_entries import Entry, FormatError, LogFormat
+
+
+class EnvoyFormat:
+    """Envoy's lines of text and its objects of JSON, in any order."""
+
+    name = "envoy"
+
+    def __init__(self) -> None:
+        self._of_json, self._of_text = json_format(ENVOY_JSON, self.name), LineFormat(self.name, re.compile(ENVOY))
+
+    def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
+        return self._of_json.number_visitors(visitor_of) and self._of_text.number_visitors(visitor_of)
+
+    def parse(self, line: str) -> Entry | str:
+        return self._of_text.parse(line) if line.startswith("[") else self._of_json.parse(line)
+
 
 _NAMED: Final[dict[str, Callable[[], LogFormat]]] = {
     "combined": lambda: LineFormat("combined", re.compile(CLF)),
@@ -16,7 +33,7 @@ _NAMED: Final[dict[str, Callable[[], LogFormat]]] = {
     "vhost": lambda: LineFormat("vhost", re.compile(r"(?P<host>[^ :]+)(?::\d+)? " + CLF)),
     "caddy": lambda: json_format(CADDY, "caddy"),
     "traefik": lambda: json_format(TRAEFIK, "traefik"),
-    "envoy": lambda: json_format(ENVOY, "envoy"),
+    "envoy": EnvoyFormat,
     "alb": lambda: LineFormat("alb", re.compile(ALB), at_end=True),
     "haproxy": lambda: LineFormat("haproxy", re.compile(HAPROXY)),
     "w3c": W3cFormat,

@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gauge.arrivals import Uniform, in_order
+from wikibench.addresses.mapping import Map
+from wikibench.addresses.paths import address_path, name_path
 from wikibench.limits import BAD_LINES_KEPT
-from wikibench.targets.mapping import Map
-from wikibench.targets.paths import address_path, name_path
 
 from .lines import HEAD, MISSING, SAVE, VIEW, Request
 from .log_entries import COMMENT, MICROS, NO_REQUEST, UNREADABLE, Entry, LogFormat

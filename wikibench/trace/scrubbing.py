@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from wikibench.targets.paths import Layout, address_path
+from wikibench.addresses.paths import Layout, address_path
 
 from .lines import MICROS, SAVE, Request
 from .sampling import PAGE_COUNTERS

@@ -25,9 +25,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+from wikibench.addresses.paths import host_of
 from wikibench.errors import PlanError, TraceError, TraceFileError
 from wikibench.limits import BAD_LINES_KEPT
-from wikibench.targets.paths import host_of
 
 from .files import STDIN, is_folder, opened_lines
 from .folder import FolderTrace, FolderWriter

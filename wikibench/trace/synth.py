@@ -33,8 +33,8 @@ from typing import Final, Protocol
 
 from gauge.arrivals import gaps
 from gauge.popularity import EDITS, VIEWS, RankLaw, Sampler, weights
+from wikibench.addresses.paths import name_path
 from wikibench.errors import PlanError
-from wikibench.targets.paths import name_path
 
 from .lines import MICROS, MISSING, SAVE, VIEW, Request
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from columnar.client.delivery_waits import wait_within
+from columnar.client.delivery_waits import CALL_MS, wait_within
+from columnar.thrift.wait_methods import LONGEST_WAIT_MS
 
 
 class Store:
@@ -36,3 +37,10 @@ def test_false_means_that_the_time_is_over() -> None:
     at_once = Store(0, answer=False)
     assert not wait_within(0, at_once.wait, at_once.now_s)
     assert at_once.called == [0]
+
+
+def test_a_wait_that_is_longer_than_a_server_takes_is_several_calls() -> None:
+    store = Store(600_000, 600_000, 70, answer=True)
+    assert wait_within(1_800_000, store.wait, store.now_s)
+    assert store.called == [600_000, 600_000, 600_000]
+    assert CALL_MS == LONGEST_WAIT_MS

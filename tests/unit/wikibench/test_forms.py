@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 
 import pytest
 
+from wikibench.addresses.mapping import FormRules, LoginRules
 from wikibench.outcome import Outcome
 from wikibench.targets.bodies import MAX_BYTES, MIN_BYTES, edit_body
 from wikibench.targets.forms import find_edit_form, find_form_with, judge_save
-from wikibench.targets.mapping import FormRules, LoginRules
 
 PAGE = """
 <form action="/search"><input name="q" value="x"></form>

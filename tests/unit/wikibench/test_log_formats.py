@@ -110,6 +110,25 @@ EXAMPLES = [
         ("2024-01-01T00:00:00.123", False, "GET", "/x", 200, "w.example"),
     ),
     (
+        "envoy",  # Envoy's page on its default format
+        '[2016-04-15T20:17:00.310Z] "POST /api/v1/locations HTTP/2" 204 - 154 0 226 100 "10.0.35.28" "nsq2http" '
+        '"cc21d9b0-cf5c-432b-8c7e-98aeb7988cd2" "locations" "tcp://10.0.2.1:80"',
+        ("2016-04-15T20:17:00.310", False, "POST", "/api/v1/locations", 204, "locations"),
+    ),
+    (
+        "envoy",  # Istio's page on the logs of its sidecars
+        '[2020-11-25T20:54:13.131Z] "GET /status/418 HTTP/1.1" 418 - via_upstream - "-" 0 135 4 4 "-" '
+        '"curl/7.73.0-DEV" "84961386-6d84-929d-98bd-c5aee93b5c88" "httpbin:8000" "10.44.1.27:80" '
+        "outbound|8000||httpbin.foo.svc.cluster.local 10.44.1.23:37652 10.0.45.184:8000 10.44.1.23:46520 - default",
+        ("2020-11-25T20:54:13.131", False, "GET", "/status/418", 418, "httpbin:8000"),
+    ),
+    (
+        "combined",  # of Traefik's own tests; its quoted fields may hold anything
+        '192.0.2.7 - TestUser [13/Apr/2016:07:14:19 -0700] "POST /testpath HTTP/1.1" 123 12 "testReferer" '
+        '"testUserAgent" 1 "testRouter" "http://127.0.0.1/testService" 1ms',
+        ("2016-04-13T14:14:19", True, "POST", "/testpath", 123, ""),
+    ),
+    (
         "json:time=at,request=line,status=code,duration=took:ms,end",
         '{"at":"01/Jan/2024:00:00:10 +0000","line":"GET /A?b=c HTTP/1.1","code":"200","took":2250}',
         ("2024-01-01T00:00:07.750", True, "GET", "/A?b=c", 200, ""),
@@ -218,7 +237,7 @@ def test_a_visitor_is_the_address_of_each_format() -> None:
         assert isinstance(entry, Entry)
         assert (entry.visitor == "7") == has_address
         assert len(seen) == has_address
-        assert all(re.match(r"\d+\.\d+\.\d+\.\d+|\Z|None", address) for address in seen), (name, seen)
+        assert all(re.match(r"\d+\.\d+\.\d+\.\d+|\Z|None|-$", address) for address in seen), (name, seen)
     assert without_before(format_of("common").parse(EXAMPLES[0][1])).visitor == ""
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wikibench.addresses.mapping import ESCAPES, Map, WikiRules, parse_map
 from wikibench.errors import MapError
 from wikibench.targets.map_files import SHIPPED, load_map
-from wikibench.targets.mapping import ESCAPES, Map, WikiRules, parse_map
 
 MAPS = {name: load_map(name) for name in SHIPPED}
 

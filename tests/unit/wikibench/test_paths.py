@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wikibench.addresses.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
 from wikibench.errors import PlanError, TargetError, UnsafeTargetError
 from wikibench.targets.map_files import load_map
-from wikibench.targets.paths import Layout, address_path, host_of, name_path, page_name, parse_rewrite
 from wikibench.targets.target import Target, parse_target, require_loopback
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from wikibench.addresses.paths import Layout, page_name
 from wikibench.errors import PlanError
-from wikibench.targets.paths import Layout, page_name
 from wikibench.trace.lines import Request, format_line, parse_line
 from wikibench.trace.synth import HOURLY, Recipe, day_factor, size_of, synthesize
 
