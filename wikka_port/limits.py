@@ -162,6 +162,14 @@ HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
 DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500
 
+# --- administration --------------------------------------------------------------------------------
+
+ACCOUNTS_LISTED: Final = 50  # of a part of the list of accounts
+ACCOUNTS_SCANNED: Final = 2_000  # rows read for one part
+GROUPS_LISTED: Final = 200
+LISTS_SCANNED: Final = 5_000  # pages with lists of their own that are searched for names of groups
+MEMBERS_LISTED: Final = 50  # of a group, by name
+
 # --- antispam ---------------------------------------------------------------------------------------
 
 ANTISPAM_ENTRIES_MAX: Final = 2_000  # of a list of words or of sites

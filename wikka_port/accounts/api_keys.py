@@ -151,6 +151,9 @@ class ApiKeys:
         found = [StoredKey(column, key) for column, key in known if key is not None]
         return sorted(found, key=lambda one: (-one.key.created_ms, one.column))
 
+    def end_all(self, row: bytes) -> None:
+        self._rows.delete(USERS, row, [KEY.rstrip(b":")])
+
     def end_key(self, row: bytes, key_id: str) -> None:
         """End a key by the ``id`` of StoredKey; an unknown one is none already."""
         if len(key_id) == 64 and key_id.isascii() and key_id.isalnum():

@@ -175,6 +175,9 @@ class Sessions:
         found = [Seen(column, one) for column, one in known if one is not None and not one.is_over(now)]
         return sorted(found, key=lambda one: (-one.session.seen_ms, one.column))
 
+    def end_all(self, row: bytes) -> None:
+        self._rows.delete(USERS, row, [SESSION.rstrip(b":")])
+
     def end(self, row: bytes, column: bytes) -> None:
         if column.startswith(SESSION) and len(column) > len(SESSION):
             self._rows.delete(USERS, row, [column])

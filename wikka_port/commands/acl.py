@@ -17,6 +17,7 @@ from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.explaining import decisions, explained, words_of
+from wikka_port.rights.groups import all_groups
 from wikka_port.rights.judging import Guarded
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
@@ -133,6 +134,25 @@ def explain(page: str, user: str | None, as_json: bool, store: StoreOptions) -> 
         for privilege, decision in decided.items():
             click.echo(f"{privilege:13} {'yes' if decision.allowed else 'no':4} {decision.reason}")
     raise SystemExit(0 if decided[Privilege.READ].allowed else 1)
+
+
+@acl.command()
+@json_option
+@store_options
+def groups(as_json: bool, store: StoreOptions) -> None:
+    """List the groups that lists name, with the first of their members."""
+    with store.open_wiki() as wiki:
+        found, more = all_groups(wiki.rows, wiki.rights)
+    if as_json:
+        data = [{"name": one.name, "members": one.members, "count": one.count} for one in found]
+        click.echo(json.dumps({"groups": data, "complete": not more}, indent=1, ensure_ascii=False))
+        return
+    for one in found:
+        click.echo(f"{one.name} ({one.count}): {', '.join(one.members) or 'it names nobody'}")
+    if not found:
+        click.echo("No list names a group.")
+    if more:
+        click.echo("Only a part of the pages with lists of their own was searched.", err=True)
 
 
 # --- steps -------------------------------------------------------------------------------------

@@ -12,13 +12,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from wikka_port.accounts.administration import SETTABLE, AccountChanges, NotChanged
 from wikka_port.accounts.api_keys import DAYS_MAX, SCOPES, KeyNotMade, StoredKey
-from wikka_port.accounts.deactivation import leave, neutral_name
-from wikka_port.accounts.directory import AddressTaken, NameTaken
 from wikka_port.accounts.factory import Accounts
 from wikka_port.accounts.links import LIFE_S
 from wikka_port.accounts.records import STATUSES, Account
-from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
 from wikka_port.commands.serving_options import absolute_url, accounts_of, public_url_option
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
@@ -26,8 +24,7 @@ from wikka_port.pages import Wiki
 
 REFUSED: Final = 1  # exit status
 _HASH_CHARS_MIN: Final = 4  # of a key's hash, to name it
-# The other states belong to accounts that have not begun; the name of one that is "signed-up" for long becomes free.
-_SETTABLE: Final = ("active", "banned", "deleted", "pending", "suspended")
+_BY: Final = "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +47,16 @@ class _Said:
 def _accounts(store: StoreOptions) -> Iterator[Accounts]:
     with store.open_wiki() as wiki:
         yield accounts_of(wiki)
+
+
+@contextmanager
+def _changes(store: StoreOptions) -> Iterator[AccountChanges]:
+    """Open the wiki for changes of accounts; a refused one ends the command with a line."""
+    with store.open_wiki() as wiki:
+        try:
+            yield AccountChanges(wiki, accounts_of(wiki), _BY)
+        except NotChanged as refused:
+            _refuse(str(refused))
 
 
 @click.group()
@@ -84,38 +91,30 @@ def list_users(store: StoreOptions, status: str | None, as_json: bool) -> None:
 @json_option
 def add(store: StoreOptions, public_url: str, name: str, email: str, admin: bool, as_json: bool) -> None:
     """Make an account, and a link with which its owner sets the password within 14 days."""
-    with _accounts(store) as accounts:
-        try:
-            address = checked_address(email) if email else ""
-            account = accounts.directory.make(checked_name(name), status="invited", email=address, admin=admin)
-        except (Unsuitable, NameTaken, AddressTaken) as refused:
-            _refuse(_why(refused, name))
-        accounts.audit.note("register", user=account.name, by="command")
-        _Said(account, _reset_link(accounts, account, public_url, LIFE_S["invitation"])).print_account(as_json)
+    with _changes(store) as changes:
+        account = changes.add(name, email=email, admin=admin)
+        token = changes.reset_token(account, LIFE_S["invitation"])
+        _Said(account, _reset_link(changes, token, public_url)).print_account(as_json)
 
 
 @user.command("set")
 @store_options
 @click.argument("name")
-@click.option("--status", type=click.Choice(_SETTABLE), help="deleted: erased, its edits get a neutral name.")
+@click.option("--status", type=click.Choice(sorted(SETTABLE)), help="deleted: erased, its edits get a neutral name.")
 @click.option("--admin/--no-admin", default=None, help="Make or unmake an administrator.")
 @click.option("--email", help='Their mail address, without a confirmation; "" takes it away.')
 @json_option
 def set_user(store: StoreOptions, name: str, status: Any, admin: bool | None, email: str | None, as_json: bool) -> None:
     """Change an account; who is not active any more is signed out everywhere."""
-    with store.open_wiki() as wiki:
-        accounts = accounts_of(wiki)
-        account = _named(accounts, name)
-        if account.status == "deleted" and (status != "deleted" or admin is not None or email is not None):
-            _refuse(f"the account '{account.name}' is erased, and does not come back; its name stays taken")
+    with _changes(store) as changes:
+        account = _named(changes.accounts, name)
         if email is not None:
-            _set_email(accounts, account, email)
+            account = changes.set_email(account, email)
         if admin is not None:
-            accounts.directory.set_administrator(account, admin)
-            accounts.audit.note("administrator", user=account.name, by="command", note="yes" if admin else "no")
+            account = changes.set_administrator(account, admin)
         if status is not None:
-            _set_status(wiki, accounts, account, status)
-        _Said(accounts.directory.at(account.row) or account).print_account(as_json)
+            account = changes.set_status(account, status)
+        _Said(account).print_account(as_json)
 
 
 @user.command("reset")
@@ -125,10 +124,9 @@ def set_user(store: StoreOptions, name: str, status: Any, admin: bool | None, em
 @json_option
 def reset(store: StoreOptions, public_url: str, name: str, as_json: bool) -> None:
     """A link with which the account's owner sets a new password within 30 minutes; the old one stays till then."""
-    with _accounts(store) as accounts:
-        account = _named(accounts, name)
-        accounts.audit.note("reset link", user=account.name, by="command")
-        _Said(account, _reset_link(accounts, account, public_url)).print_account(as_json)
+    with _changes(store) as changes:
+        account = _named(changes.accounts, name)
+        _Said(account, _reset_link(changes, changes.reset_token(account), public_url)).print_account(as_json)
 
 
 @user.command("invite")
@@ -137,10 +135,8 @@ def reset(store: StoreOptions, public_url: str, name: str, as_json: bool) -> Non
 @json_option
 def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
     """A link with which somebody registers within 14 days, whatever the wiki's registration is."""
-    with _accounts(store) as accounts:
-        token = accounts.registration.links.issue("invitation")
-        accounts.audit.note("invitation", user="", by="command")
-        link = absolute_url(accounts.rows, public_url, "register", invitation=token)
+    with _changes(store) as changes:
+        link = absolute_url(changes.accounts.rows, public_url, "register", invitation=changes.invitation())
     click.echo(json.dumps({"link": link}) if as_json else link)
 
 
@@ -241,23 +237,6 @@ def _print_keys(found: list[StoredKey], as_json: bool) -> None:
     Console(highlight=False).print(table)
 
 
-def _set_email(accounts: Accounts, account: Account, email: str) -> None:
-    try:
-        accounts.directory.set_email(account, checked_address(email) if email else "")
-    except (Unsuitable, AddressTaken) as refused:
-        _refuse(_why(refused, account.name))
-    accounts.audit.note("email", user=account.name, by="command")
-
-
-def _set_status(wiki: Wiki, accounts: Accounts, account: Account, status: Any) -> None:
-    if status == "deleted":
-        leave(wiki, accounts.directory, account)
-        accounts.audit.note("delete", user=neutral_name(account), by="command")
-        return
-    accounts.directory.set_status(account, status)
-    accounts.audit.note("status", user=account.name, by="command", note=status)
-
-
 def _named(accounts: Accounts, name: str) -> Account:
     account = accounts.directory.account(name)
     if account is None:
@@ -265,8 +244,8 @@ def _named(accounts: Accounts, name: str) -> Account:
     return account
 
 
-def _reset_link(accounts: Accounts, account: Account, public_url: str, life_s: int | None = None) -> str:
-    return absolute_url(accounts.rows, public_url, "reset", token=accounts.registration.reset_link(account, life_s))
+def _reset_link(changes: AccountChanges, token: str, public_url: str) -> str:
+    return absolute_url(changes.accounts.rows, public_url, "reset", token=token)
 
 
 def _as_data(account: Account) -> dict[str, Any]:
@@ -277,12 +256,6 @@ def _as_data(account: Account) -> dict[str, Any]:
         "email": account.email,
         "created": iso_time(account.created_ms),
     }
-
-
-def _why(refused: Exception, name: str) -> str:
-    if isinstance(refused, NameTaken):
-        return f"'{name}' is taken, or looks like a name that is"
-    return "another account has this address" if isinstance(refused, AddressTaken) else str(refused)
 
 
 def _refuse(message: str) -> NoReturn:

@@ -50,10 +50,12 @@ from wikka_port.handlers.rights import handle_acls, handle_claim
 from wikka_port.handlers.settings import handle_account, handle_sessions, handle_settings, handle_theme
 from wikka_port.handlers.show import handle_html, handle_print, handle_show
 from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
+from wikka_port.handlers.site_rights import handle_groups, handle_rights
 from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code
 from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
 from wikka_port.handlers.upload import handle_upload
+from wikka_port.handlers.users import handle_users
 from wikka_port.handlers.watching import handle_inbox, handle_unsubscribe, handle_watch, handle_watches
 from wikka_port.site import Site
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
@@ -83,6 +85,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "files.xml": handle_old_download,
     "grabcode": handle_grab_code,
     "held": handle_reviews,
+    "groups": handle_groups,
     "hide": handle_hide,
     "history": handle_history,
     "html": handle_html,
@@ -108,6 +111,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "revert": handle_revert,
     "revisions": handle_revisions,
     "revisions.xml": handle_revisions_feed,
+    "rights": handle_rights,
     "search": handle_search,
     "sessions": handle_sessions,
     "settings": handle_settings,
@@ -119,6 +123,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "undelete": handle_undelete,
     "unsubscribe": handle_unsubscribe,
     "upload": handle_upload,
+    "users": handle_users,
     "wantedpages": handle_wanted_pages,
     "watch": handle_watch,
     "watches": handle_watches,
@@ -127,6 +132,7 @@ POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
+        *("rights", "users"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
         *("inbox", "unsubscribe", "watch", "watches"),
     }

@@ -11,7 +11,6 @@ the form comes back as it was typed:
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
@@ -65,7 +64,7 @@ def handle_acls(site: Site, request: Request, name: str) -> Response:
 def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Response:
     if not is_genuine(site, request):
         return _form(site, request, page, proposal, status=403, problem=_(STALE_FORM))
-    typed = _typed(proposal)
+    typed = typed_lists(proposal)
     if typed and "try" not in request.form:
         return _form(site, request, page, proposal.with_typed_lists(), status=400, problem=typed)
     proposal = proposal.with_typed_lists()
@@ -82,7 +81,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     if not lost.keys() <= proposal.confirmed:
         return _form(site, request, page, proposal, lost=lost)
     if proposal.revision.encode() != page.rights.revision:
-        return _form(site, request, page, _onto(proposal, page), status=409, problem=_(CHANGED))
+        return _form(site, request, page, proposal.onto(page.rights.revision), status=409, problem=_(CHANGED))
     try:
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
     except RightsChanged:
@@ -90,12 +89,12 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
         site.wiki.access.require(page.name, Privilege.CHANGE_RIGHTS)
         if current is None:
             return missing_page(site, page.name)
-        return _form(site, request, current, _onto(proposal, current), status=409, problem=_(CHANGED))
+        return _form(site, request, current, proposal.onto(current.rights.revision), status=409, problem=_(CHANGED))
     _note_change(site, request, page.name)
     return redirect(page_url(page.name))
 
 
-def _typed(proposal: Proposal) -> str:
+def typed_lists(proposal: Proposal) -> str:
     """Return a sentence on the lists that were typed but would not count, or "" if there are none."""
     if not proposal.ignored:
         return ""
@@ -109,10 +108,6 @@ def _note_change(site: Site, request: Request, name: str) -> None:
         site.accounts.audit.note("rights", user=by, note=name, network=client_of(request).network)
     except StoreUnavailable as away:
         log.warning("the change of rights of %s by %s is not in the audit: %s", name, by, away)
-
-
-def _onto(proposal: Proposal, page: Page) -> Proposal:
-    return replace(proposal, revision=page.rights.revision.decode(errors="replace"))
 
 
 def _stranger(site: Site, page: Page, proposal: Proposal) -> str:
@@ -135,7 +130,7 @@ def _guarded(site: Site, page: Page, rights: PageRights, proposal: Proposal, vis
 
 def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
     """Return the meaning of the proposal for the user named in the form."""
-    visitor, known = _visitor_named(site, proposal.tried_as)
+    visitor, known = visitor_named(site, proposal.tried_as)
     proposed = PageRights(proposal.owner, proposal.lists, page.rights.revision)
     found = decisions(site.wiki.rights, visitor, Guarded(page.name, proposed, True, site.wiki.rights.rules()))
     titles = {**TITLES, Privilege.CHANGE_RIGHTS: N_("Change its rights")}
@@ -146,7 +141,7 @@ def _tried(site: Site, page: Page, proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
+def visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
     """Return the user of that name and True, or a newly registered user of the name and False if there is none."""
     if not name:
         return NOBODY, True

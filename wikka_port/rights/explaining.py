@@ -30,14 +30,18 @@ class Explained:
 
 
 def explained(
-    stored: StoredRights, name: str, rights: PageRights, readable: Readable = lambda names: names
+    stored: StoredRights,
+    name: str,
+    rights: PageRights,
+    readable: Readable = lambda names: names,
+    rules: Rules | None = None,
 ) -> list[Explained]:
     """Return the list that counts for each privilege, explained.  Raises StoreUnavailable.
 
     ``readable`` selects the group pages that the reader of the explanation may read; members of other groups are not
-    counted.
+    counted.  ``rules`` are proposed ones, in the place of the site's.
     """
-    rules = stored.rules()
+    rules = stored.rules() if rules is None else rules
     lists = {privilege: effective(name, rights, rules, privilege) for privilege in LISTED}
     named = _named(stored, rules, {one for access, _ in lists.values() for one in access.names}, readable)
     return [

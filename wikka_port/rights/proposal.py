@@ -46,6 +46,10 @@ class Proposal:
         """The privileges whose typed list would not count, since the page shall have no own list for them."""
         return self.edited - self.own
 
+    def onto(self, revision: bytes) -> Proposal:
+        """Return the proposal as a change of the rights of that revision."""
+        return replace(self, revision=revision.decode(errors="replace"))
+
     def with_typed_lists(self) -> Proposal:
         """Return the proposal in which all typed lists count."""
         return replace(self, own=self.own | self.edited)

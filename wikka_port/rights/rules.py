@@ -155,6 +155,7 @@ class Rules:
     def __init__(self, cells: Mapping[bytes, bytes] | None = None, now_ms: int = 0) -> None:
         """Parse the cells of RULES_ROW; blocks that are over at ``now_ms`` are left out."""
         self.cells: Final = dict(cells or {})
+        self._now_ms: Final = now_ms
         self.lists: Final = dict(_lists(self.cells))
         self.has_own_lists: Final = OWN_LISTS in self.cells
         self.is_open: Final = not self.lists and not self.has_own_lists  # the site never had a rule
@@ -170,6 +171,22 @@ class Rules:
     def folded_prefix(prefix: str) -> str:
         """Return a prefix as it is stored and compared: without case and accents, but with a blank at its end."""
         return folded(prefix.replace("_", " "))
+
+    def with_lists(self, prefix: str, lists: Mapping[Privilege, str | None]) -> Rules:
+        """Return the rules with these lists for ``prefix``, which is folded here; a list given as None is removed."""
+        begin = self.folded_prefix(prefix)
+        cells = dict(self.cells)
+        for privilege, text in lists.items():
+            if text is None:
+                cells.pop(rule_column(privilege, begin), None)
+            else:
+                cells[rule_column(privilege, begin)] = text.encode()
+        return Rules(cells, self._now_ms)
+
+    def lists_of(self, prefix: str) -> dict[Privilege, str]:
+        """Return the lists of ``prefix`` itself, as texts."""
+        begin = self.folded_prefix(prefix)
+        return {one: self.lists[one, begin].text for one in LISTED if (one, begin) in self.lists}
 
     def prefixes(self) -> list[str]:
         """Return the folded prefixes that have lists; the empty prefix is the whole site's."""

@@ -196,6 +196,11 @@ class StoredRights:
         begun = self._clock()
         return self.memory.take(self._rows.row(PAGES, RULES_ROW, [FAMILY]), begun)
 
+    def present_rules(self) -> Rules:
+        """Return the site's rules as they are stored now."""
+        self.memory.forget()
+        return self.rules()
+
     def of(self, names: Collection[str]) -> dict[str, PageRights]:
         """Return the rights of each of ``names`` (empty if it is no page), with a call for each ROWS_PER_CALL names."""
         keys = {name: page_key(name) for name in names}
@@ -354,14 +359,14 @@ class StoredRights:
         if len(prefix) > PREFIX_CHARS_MAX:
             said = N_("The prefix has {size} characters and {most} are the most.")
             raise BadList(None, _(said, size=len(prefix), most=PREFIX_CHARS_MAX))
-        begin = before.folded_prefix(prefix)
-        puts = {rule_column(one, begin): checked(text).encode() for one, text in lists.items() if text is not None}
-        gone = [rule_column(one, begin) for one, text in lists.items() if text is None]
-        cells = {column: value for column, value in {**before.cells, **puts}.items() if column not in gone}
-        cells[REVISION] = next_revision(before.revision, secrets.token_hex(_TOKEN_BYTES))
-        after = Rules(cells)
+        kept = {privilege: None if text is None else checked(text) for privilege, text in lists.items()}
+        revision = next_revision(before.revision, secrets.token_hex(_TOKEN_BYTES))
+        after = Rules({**before.with_lists(prefix, kept).cells, REVISION: revision})
         _check_size(after)
-        puts = {REVISION: cells[REVISION], **puts}
+        begin = before.folded_prefix(prefix)
+        gone = [rule_column(one, begin) for one, text in kept.items() if text is None]
+        puts = {REVISION: revision}
+        puts |= {rule_column(one, begin): text.encode() for one, text in kept.items() if text is not None}
         if not self._rows.change(PAGES, RULES_ROW, {REVISION: before.revision or None}, puts, gone):
             raise RightsChanged(prefix)
         self.memory.forget()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 
-PLACES = ("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam")
+PLACES = ("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam", "users", "groups", "rights")
 
 
 @pytest.fixture

@@ -92,6 +92,9 @@ SITE_QUERIES = {
     "search": ["?q=e", "?q=sek", "?q=vault", "?q=Sekretum+own", "?q=Vault/Kryptos", "?q=Wantedthere"],
     "sessions": [""],
     "settings": [""],
+    "rights": ["", "?of=site", "?prefix=Vault/"],
+    "groups": [""],
+    "users": ["", "?name=Olga", "?q=Olga"],
     "unsubscribe": ["", "?token=x", "?token=YWRh.0123456789abcdef0123456789abcdef"],
     "upload": ["", "?page=Sekretum+own&id=0123456789abcdef"],  # 405: HEAD and PATCH are in test_resumed_uploads
     "theme": ["", "?theme=dark"],
