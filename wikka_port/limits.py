@@ -142,7 +142,8 @@ COMMENT_BURST: Final = 40
 
 WATCHES_MAX: Final = 2_000  # of one account
 WATCHED_ABOVE: Final = 16  # names above a page whose watchers are notified, the topmost first
-FAN_OUT_STEP: Final = 500  # watchers read together; what a crash repeats of a fan-out at most
+FAN_OUT_STEP: Final = 100  # watchers read together; what a crash repeats of a fan-out at most
+FAN_OUT_SLICE: Final = 25  # watchers whose rows are made in one slice of the worker, some 2 ms; others run in between
 NOTICES_LISTED: Final = 50  # of a part of the inbox
 NOTICES_SCANNED: Final = 1_000  # rows of an inbox that are read for one part of it
 NOTICES_COUNTED: Final = 99  # unread notices; more are shown as "99+"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from columnar.triggers.api import Checkpoint, Put
+from columnar.triggers.api import Barrier, Checkpoint, Put
 from tests.support.memory_notices import RowsClient, carry_out, change_of, derive_watchers
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
@@ -108,6 +108,22 @@ def test_a_fan_out_goes_on_behind_its_checkpoint(monkeypatch: pytest.MonkeyPatch
         assert {(one.table, one.row) for one in [*first, *second] if isinstance(one, Put)} == wanted, crash
         if kept:
             assert len(second) < len(whole), "it does not begin anew"
+
+
+def test_a_fan_out_gives_way_after_few_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice of the worker ends with a barrier, also where watchers are left out."""
+    monkeypatch.setattr(fan_out, "FAN_OUT_STEP", 10)
+    monkeypatch.setattr(fan_out, "FAN_OUT_SLICE", 3)
+    rows, watching = made()
+    for number in range(25):
+        watching.begin(b"u%02d" % number, page_target(KEY), "", replace(DEFAULT, minor=number % 2 == 0))
+    for minor, most in ((False, 3), (True, 2)):
+        slices = [0]
+        for one in fan_out.notices(change_of(KEY, put(minor=minor), at_ms=AT), RowsClient(rows)):  # type: ignore[arg-type]
+            slices = [*slices, 0] if isinstance(one, Barrier) else [*slices[:-1], slices[-1] + isinstance(one, Put)]
+        assert sum(slices) == (26 if minor else 50)
+        assert max(slices) == 2 * most
+        assert len(slices) == 9
 
 
 def test_targets_are_bounded_and_places_are_checked() -> None:
