@@ -156,14 +156,14 @@ class Wiki(Listings, Histories):
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
         self.rights = StoredRights(self.rows, finish=self.mover.finish, now_ms=clock)
         self.files = StoredFiles(
-            self.rows, self.mover, files or FileConfig(), clock, on_committed=self._make_smaller_pictures
+            self.rows, self.mover, files or FileConfig(), clock, on_committed=self.make_pictures_of
         )
         lists = DerivedLists(self.store, lambda: self.indexes == "application")
         self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
         self.files.sweep.sweep_also(self.comments.sweep)
         self.notices = StoredNotices(self.rows, self.mover, clock, lists.derive_watchers)
 
-    def _make_smaller_pictures(self, version: FileVersion) -> None:
+    def make_pictures_of(self, version: FileVersion) -> None:
         """Make those of a file that was committed, if no trigger does."""
         if self.indexes == "application" and widths_of(version):
             self.store.run(lambda c: make_smaller_pictures(c, version.sha256, self._clock()))

@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.test_wiki_export import digests_of, lines_of, wiki_in
 from tests.support.exported_wiki import add_file
+from wikka_port.comments.stored_comments import NewComment
 from wikka_port.consistency import check
 from wikka_port.exchange.json_lines import JsonLines, write_lines
 from wikka_port.exchange.page_source import StorePages
@@ -50,6 +51,11 @@ def fill(wiki: Wiki) -> None:
     wiki.files.remove("Ship", "one.txt", wiki.files.files_of("Ship")["one.txt"].token, By("Eve"), allow=lambda *_: None)
     wiki.rights.change("Pier", wiki.rights.of(["Pier"])["Pier"], "Ada", {Privilege.READ: "Ada"})
     wiki.rights.change_rules("", {Privilege.WRITE: "+"}, wiki.rights.rules())
+    new = NewComment("buy", "Eve", "visitor", "form", "wikka")
+    wiki.comments.add("Tide", b"", new, allow=lambda *_: None)
+    add_file(wiki.files, "Tide", "three.txt", b"three", By("Ada"))
+    wiki.rights.change("Tide", wiki.rights.of(["Tide"])["Tide"], "Ada", {Privilege.READ: "Ada"})
+    wiki.mover.delete("Tide", By("Ada", "account", "spam"))
 
 
 def test_an_import_that_is_stopped_at_any_call_of_the_store_goes_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 from random import Random
 
@@ -14,7 +15,8 @@ from wikka_port.names import normalise
 def drawn_source(seed: int) -> MemorySource:
     draw = Random(seed)
     pages = tuple(_page(normalise(name), draw) for name in NAMES)
-    return MemorySource(pages, SiteRecord({"": {"write": "+"}, "private/": {"read": "Ada\n!*"}}))
+    deleted = tuple(_deleted(normalise(name), number, draw) for number in (1, 2) for name in NAMES[number::3])
+    return MemorySource(pages + deleted, SiteRecord({"": {"write": "+"}, "private/": {"read": "Ada\n!*"}}))
 
 
 def _page(name: str, draw: Random) -> MemoryPage:
@@ -23,6 +25,14 @@ def _page(name: str, draw: Random) -> MemoryPage:
     revisions = tuple(_revision(place, at, place == len(times), draw) for place, at in enumerate(times, 1))
     files = [one for file in ("notes.txt", "Ä ship (1).png") if draw.random() < 0.4 for one in _versions(file, draw)]
     return MemoryPage(PageRecord(name, draw.choice(("", "Ada", "(Public)")), lists), revisions, _each_once(files))
+
+
+def _deleted(name: str, number: int, draw: Random) -> MemoryPage:
+    page = _page(name, draw)
+    at_ms = START_MS + number * 10**6 // 2  # of some before their last revision, as after a merge
+    return replace(
+        page, record=replace(page.record, deleted_ms=at_ms, deleted_by=draw.choice(PEOPLE), reason=draw.choice(NOTES))
+    )
 
 
 def _revision(place: int, at_ms: int, is_newest: bool, draw: Random) -> RevisionRecord:

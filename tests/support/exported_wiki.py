@@ -1,5 +1,5 @@
 """A wiki for exports, drawn from a seed: awkward names, both formats, languages, hidden and minor revisions, rights,
-files with versions, comments, and a page that was renamed."""
+files with versions, comments, a page that was renamed, and deleted ones."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ def fill(wiki: Wiki, seed: int, names: Sequence[str] = NAMES) -> None:
     wiki.mover.rename("A", "Moved ship", By("Ada", "account", "a better name"))
     number = wiki.head("Moved ship").number
     wiki.save("Moved ship", "after the move", author="Ada", signed="account", base=number)
+    for name, reason in (
+        ("Moved ship", "twice"),
+        ("Gone/Spam", 'it was "spam"\n<b>'),
+        ("Gone/Spam", ""),
+        ("gone/spam", ""),
+    ):
+        if name != "Moved ship":
+            fill_page(wiki, name, draw, sorted(draw.sample(range(START_MS, START_MS + 10**9), 3)))
+        wiki.mover.delete(name, By("Ada", "account", reason))
+    fill_page(wiki, "Gone/Spam", draw, [START_MS + 5])
 
 
 def fill_page(wiki: Wiki, name: str, draw: Random, times: list[int]) -> None:
@@ -60,7 +70,7 @@ def fill_page(wiki: Wiki, name: str, draw: Random, times: list[int]) -> None:
         wiki.save(
             name,
             body,
-            base=number,
+            base=wiki.head(name).number if number else 0,  # a name of a deleted page is numbered on
             time_ms=at,
             author=draw.choice(PEOPLE),
             note=draw.choice(NOTES),
@@ -74,7 +84,8 @@ def fill_page(wiki: Wiki, name: str, draw: Random, times: list[int]) -> None:
             source=f"'''{body}'''" if imported else None,
             origin=Origin(at, draw.choice((0, 4711)), "ab" * 20).pack() if imported else b"",
         )
-    for number in range(1, len(times)):
+    newest = wiki.head(name).number
+    for number in range(newest - len(times) + 1, newest):
         if draw.random() < 0.3:
             wiki.mover.hide(name, number, hidden=True)
     if draw.random() < 0.4:

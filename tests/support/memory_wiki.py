@@ -74,6 +74,9 @@ class MemoryPageRows:
     def page_row(self, name: str) -> dict[bytes, bytes]:
         return dict(self._row(page_key(name)))
 
+    def place_of(self, name: str) -> tuple[bytes, bytes]:
+        return schema.PAGES, page_key(name)
+
     def renamed_to(self, move_id: bytes) -> str:
         return ""
 

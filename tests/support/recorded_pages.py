@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from wikka_port.exchange.records import (
@@ -101,6 +101,29 @@ FIXED = MemorySource(
     ),
     SiteRecord({"": {"write": "+"}, "private/": {"read": "Ada"}}),
 )
+
+
+SPAM = MemoryPage(
+    PageRecord("Harbour/Pier", "Eve", {"read": "Eve"}, 1_700_000_002_500, "Ada", "it was\nspam"),
+    (
+        RevisionRecord(1, 1_700_000_000_200, "Eve", "buy", signed="visitor", hidden=True),
+        RevisionRecord(
+            2, 1_700_000_000_700, "Eve", "**One**\r\n", source="buy", origin=f"1700000000700 17 {'cd' * 20}"
+        ),
+    ),
+    (
+        (
+            FileRecord("pier.txt", 1, 1_700_000_000_800, "Eve", size_bytes=3, sha256=sha256(b"buy").hexdigest()),
+            b"buy",
+        ),
+    ),
+    (CommentRecord(1, 1_700_000_000_900, "Eve", "buy"),),
+)
+AGAIN = MemoryPage(
+    PageRecord("Harbour/Pier", deleted_ms=1_700_000_000_100, deleted_by="Ada"),
+    (RevisionRecord(1, 1_700_000_000_050, "Eve", "buy"),),
+)
+WITH_DELETED = replace(FIXED, of_wiki=(*FIXED.of_wiki, SPAM, AGAIN))  # two deleted pages, of a name that is a page
 
 
 def digests_of(source: RecordSource) -> Digests:

@@ -36,7 +36,8 @@ _NAMED: Final = 20  # files without content, by name
 _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
 WIKKAWIKI: Final = "wikkawiki"
 HTML: Final = "html"
-FORMS: Final = ("json-lines", "git", "markdown", "mediawiki", WIKKAWIKI, HTML)
+MEDIAWIKI: Final = "mediawiki"
+FORMS: Final = ("json-lines", "git", "markdown", MEDIAWIKI, WIKKAWIKI, HTML)
 _OF_FOLDERS: Final = ("markdown", WIKKAWIKI, HTML)
 _READ_AND_WRITTEN: Final = TextColumn("{task.fields[pages]:,} pages read, {task.fields[written]:,} written")
 _PIPE: Final = "-"
@@ -108,7 +109,7 @@ def export(
 
     The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
     pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
-    are in the form wikkawiki alone, drafts and deleted pages in none.
+    are in the form wikkawiki alone, drafts in none; deleted pages are in all but wikkawiki and html.
 
     OUT is a file, or a folder for markdown and html; - is the standard output. OUT gets its name when it is whole; an
     export that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each
@@ -131,7 +132,7 @@ def export(
     if form == WIKKAWIKI:
         _print_report(report)
     else:
-        _print_summary(digests, time.monotonic() - begun)
+        _print_summary(digests, time.monotonic() - begun, form)
     _print_missing(source.missing)
     if source.missing:
         raise SystemExit(1)
@@ -155,7 +156,10 @@ def _export_site(out: Path, readable_by: str | None, store: StoreOptions, site: 
             report = write_site(wiki, visitor, site, out, lambda read, written: show(pages=read, written=written))
         except ExportError as problem:
             raise click.ClickException(str(problem)) from None
+        deleted = StorePages(wiki).deleted_count() if readable_by is None else 0
     _print_site(report, time.monotonic() - begun)
+    if deleted:
+        click.echo(f"{deleted:,} deleted pages left out: a static site has no place for them", err=True)
     _print_missing(report.missing)
     if report.missing:
         raise SystemExit(1)
@@ -177,7 +181,7 @@ def _write(out: Path, form: str, source: StorePages, folder: Path | None, conver
 def _write_stream(form: str, source: StorePages, stream: BinaryIO, folder: Path | None) -> Digests:
     if form == "git":
         return write_git(source, stream.write)
-    if form == "mediawiki":
+    if form == MEDIAWIKI:
         return write_mediawiki(source, stream.write)
     return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None)
 
@@ -219,6 +223,7 @@ def _print_report(report: SqlReport) -> None:
         (report.files, "files"),
         (report.comments, "comments"),
         (report.hidden, "hidden revisions left out: everybody could read them there"),
+        (report.deleted, "deleted pages left out: WikkaWiki has no place for them"),
         (report.cut_notes, "notes cut"),
     ):
         click.echo(f"{number:,} {what}", err=True)
@@ -232,11 +237,13 @@ def _print_report(report: SqlReport) -> None:
             click.echo("".join(f"  {line}\n" for line in lines), err=True, nl=False)
 
 
-def _print_summary(digests: Digests, seconds: float) -> None:
+def _print_summary(digests: Digests, seconds: float, form: str) -> None:
     stream = sys.stderr
     click.echo(f"{digests.pages:,} pages in {seconds:.1f} s", file=stream)
     for line in digests.as_lines():
         click.echo(line, file=stream)
+    if form == MEDIAWIKI and digests.counts["deleted"]:
+        click.echo("the deleted pages are for “wikka import” alone: a MediaWiki does not take them", file=stream)
 
 
 def _print_missing(missing: list[str]) -> None:

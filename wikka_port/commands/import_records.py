@@ -126,6 +126,8 @@ def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, se
         (done.files.already, "versions of files that were here"),
         (done.comments.stored, "comments stored"),
         (done.comments.already, "comments that were here"),
+        (done.deleted.stored, "deleted pages stored"),
+        (done.deleted.already, "deleted pages that were here"),
     ):
         console.print(f"{number:,} {what}")
     for what, lines in (
@@ -135,6 +137,8 @@ def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, se
         ("files that were not taken", done.files.refused),
         ("comments that were not taken", done.comments.refused),
         ("revisions left out", stored.too_big),
+        ("deleted pages that were not taken", done.deleted.refused),
+        ("deleted pages that were brought back here: left alone", _names(done.deleted.restored)),
         ("names that look like another: kept", counts.confusable_names),
         ("pages that were deleted here: not brought back", done.compared.left_out),
         ("pages saved or moved meanwhile: import again", sorted(stored.busy)),
@@ -144,6 +148,10 @@ def _print_summary(done: RecordsImported, remarks: list[str], seconds: float, se
     _print_digests(console, done.compared)
     indexes = f"indexes complete {settled_s:.1f} s later" if settled_s is not None else "indexes not complete yet"
     console.print(f"{seconds:.1f} s, {indexes}")
+
+
+def _names(identities: set[str]) -> list[str]:
+    return sorted(one.partition("\0")[0] for one in identities)
 
 
 def _print_lines(console: Console, what: str, lines: list[str]) -> None:

@@ -161,19 +161,19 @@ class Committing:
         expected = {COMMENTS_HEAD: row.get(COMMENTS_HEAD)}
         if self._rows.is_atomic:
             expected |= {one: row.get(one) for one in (REVISION, schema.VERSIONCOUNT)}
-        return self._rows.change(schema.PAGES, place.page.key, expected, {COMMENTS_HEAD: head.pack()})
+        return self._rows.change(*place.page.place, expected, {COMMENTS_HEAD: head.pack()})
 
     def _stayed(self, place: CommentedPage) -> bool:
         """Return whether no move had marked the page when the head was put (plain HBase)."""
-        now = self._rows.row(schema.PAGES, place.page.key, [schema.VERSIONCOUNT])
+        now = self._rows.row(*place.page.place, [schema.VERSIONCOUNT])
         return now.get(schema.VERSIONCOUNT) == place.page.row.get(schema.VERSIONCOUNT)
 
     def _clear_left_row(self, place: CommentedPage, head: CommentsHead) -> None:
         """Remove the cell that was put in a row after the page had left it."""
-        row = self._rows.row(schema.PAGES, place.page.key)
+        row = self._rows.row(*place.page.place)
         is_left = not is_there(row) or head_of(row).place(place.page.key) != place.history
         if is_left and row.get(COMMENTS_HEAD) == head.pack():
-            self._rows.delete(schema.PAGES, place.page.key, [COMMENTS_HEAD])
+            self._rows.delete(*place.page.place, [COMMENTS_HEAD])
 
     def apply_last(self, history: bytes, head: CommentsHead) -> None:
         """Run step 4 for the change that ``head`` names, unless it is done."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from wikka_port import schema
-from wikka_port.accounts.rows import Rows
+from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.comments.comment_lists import LISTS, number_of_thread_row, thread_row, threads_end
 from wikka_port.comments.comment_rows import (
     COMMENT_FAMILY,
@@ -88,7 +88,12 @@ class StoredComments:
         self.on_step_done = on_step_done
         self._rows = rows
         self._clock = clock_ms
-        self._committing = Committing(rows, pages, clock_ms, lambda step: self.on_step_done(step), lists or NoLists())
+        self._lists = lists or NoLists()
+        self._committing = Committing(rows, pages, clock_ms, lambda step: self.on_step_done(step), self._lists)
+
+    def of_deleted(self, pages: PageRows) -> StoredComments:
+        """Return the comments of deleted pages, which ``pages`` finds; no list of the wiki names these pages."""
+        return StoredComments(self._rows, pages, self._clock, lists=_OfNoPage(self._lists))
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -251,6 +256,16 @@ class StoredComments:
                 if COMMENTS_HEAD in cells and is_there(cells):
                     found[head_of(cells).place(key)] = comments_in(cells)
         return found
+
+
+class _OfNoPage(NoLists):
+    """Lists of comments whose page is deleted: the page is in none, until it is brought back."""
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+
+    def list_comment(self, row: bytes, before: Cells, now: Cells, at_ms: int) -> None:
+        self._lists.list_comment(row, before, now, at_ms)
 
 
 def _after(history: bytes, path: str) -> bytes:

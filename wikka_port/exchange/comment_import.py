@@ -38,8 +38,8 @@ class CommentReport:
 class CommentImport:
     """Brings in the comments of one page after another.  Raises StoreUnavailable."""
 
-    def __init__(self, comments: StoredComments) -> None:
-        self.report = CommentReport()
+    def __init__(self, comments: StoredComments, report: CommentReport | None = None) -> None:
+        self.report = report or CommentReport()
         self._comments = comments
 
     def bring_in(self, page: RecordedPage) -> None:

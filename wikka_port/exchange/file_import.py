@@ -41,8 +41,8 @@ class FileReport:
 class FileImport:
     """Brings in the files of one page after another.  Raises StoreUnavailable."""
 
-    def __init__(self, files: StoredFiles) -> None:
-        self.report = FileReport()
+    def __init__(self, files: StoredFiles, report: FileReport | None = None) -> None:
+        self.report = report or FileReport()
         self._files = files
 
     def bring_in(self, page: RecordedPage) -> None:

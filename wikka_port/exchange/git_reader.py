@@ -22,6 +22,7 @@ from typing import IO, Any, BinaryIO, Final
 
 from wikka_port.exchange.git_stream import (
     COMMENTS,
+    DELETED_TRAILER,
     FILE_TRAILER,
     PAGE_TRAILER,
     PAGES,
@@ -124,7 +125,7 @@ class GitStream:
         if PAGE_TRAILER not in trailers:
             self._foreign += not any(path == PAGES for path, _ in commit.changes)
             return
-        page, known = str(trailers[PAGE_TRAILER]), trailers.get(REVISION_TRAILER)
+        page, known = _identity(trailers[PAGE_TRAILER], trailers.get(DELETED_TRAILER)), trailers.get(REVISION_TRAILER)
         if known is not None:
             self._take_revision(database, commit, page, known)
         elif FILE_TRAILER in trailers:
@@ -157,14 +158,16 @@ class GitStream:
         for line in data.splitlines():
             values = json.loads(line)
             if values.pop("kind") == "page":
-                database.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (values["name"], json.dumps(values)))
+                key = _identity(values["name"], values.get("deleted_ms"))
+                database.execute("INSERT OR REPLACE INTO pages VALUES (?, ?)", (key, json.dumps(values)))
 
     def _read_comments(self, database: sqlite3.Connection) -> None:
         mark = _mark_at(database, COMMENTS)
         for line in _lines_of(self.blob(mark)) if mark else ():
             values = json.loads(line)
             if values.pop("kind", "") == "comment":
-                key = (str(values.pop("page", "")), int(values.get("number", 0)))
+                page = _identity(values.pop("page", ""), values.pop("deleted_ms", None))
+                key = (page, int(values.get("number", 0)))
                 database.execute("INSERT OR REPLACE INTO comments VALUES (?, ?, ?)", (*key, json.dumps(values)))
 
     # --- the copy ----------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ class GitPage:
 
     def revisions(self) -> Iterator[RevisionRecord]:
         query = "SELECT record, text, source FROM revisions WHERE page = ? ORDER BY time_ms"
-        for record, text, source in self._stream.rows(query, self.record.name):
+        for record, text, source in self._stream.rows(query, self.record.identity):
             values = {**json.loads(record), "body": self._text(text)}
             if source:
                 values["source"] = self._text(source)
@@ -210,7 +213,7 @@ class GitPage:
     def files(self) -> Iterator[RecordedFile]:
         query = "SELECT record, content, '' FROM files WHERE page = ? ORDER BY name, number"
         seen: set[str] = set()
-        for record, content, _ in self._stream.rows(query, self.record.name):
+        for record, content, _ in self._stream.rows(query, self.record.identity):
             one = checked_file(json.loads(record), self._damaged)
             is_first = bool(one.sha256 and content) and one.sha256 not in seen
             seen.add(one.sha256)
@@ -219,10 +222,15 @@ class GitPage:
     def comments(self) -> Iterator[CommentRecord]:
         last = 0
         query = "SELECT record, '', '' FROM comments WHERE page = ? ORDER BY number"
-        for record, _, _ in self._stream.rows(query, self.record.name):
+        for record, _, _ in self._stream.rows(query, self.record.identity):
             one = checked_comment(json.loads(record), self._damaged, last)
             yield one
             last = one.number
+
+
+def _identity(name: object, deleted_ms: object) -> str:
+    """Return the key of a page in the tables (``PageRecord.identity``)."""
+    return PageRecord(str(name), deleted_ms=deleted_ms if isinstance(deleted_ms, int) else 0).identity
 
 
 def _lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -7,6 +7,7 @@
       data                                       the note, and the trailers below
       M 100644 :N Harbour/Pier.md                or D, when the format changed or a file was removed (``paths``)
       M 100644 :N .wikka/source/Harbour/Pier.txt the original text of an imported revision
+    commit ...                                   of the deletion of a page: D for its text and its files
     commit ...                                   the last one: .wikka/pages.jsonl, the rights as in ``json_lines``, and
                                                  .wikka/comments.jsonl, the comments with their pages, if there are any
     done
@@ -16,9 +17,11 @@ Trailers of a message, each on one line:
     Wikka-Revision: {"number":3,...}             the record without its texts, as in ``json_lines``
     Wikka-File: {"name":"pier.png",...}          instead of it, for a version of a file
     Wikka-Source: 1                              if the revision has an original text
+    Wikka-Deleted: 1267458432000                 when the page was deleted: of all commits of a deleted page
 
-All revisions of a page lie under its present name.  A revision that repeats the text of the one before changes no file
-of its commit; ``git fast-export`` writes no ``M`` for it, and a reader takes the text that the page had.
+All revisions of a page lie under its present name; those of a deleted page under the name that it had, or beside that
+if another page has it.  A revision that repeats the text of the one before changes no file of its commit; ``git
+fast-export`` writes no ``M`` for it, and a reader takes the text that the page had.
 
 Git knows seconds, and authors without ``< >`` and line ends; the trailers have the exact values.  ``done`` at the end
 lets ``git fast-import`` refuse a stream that was cut off.
@@ -32,7 +35,7 @@ import json
 import re
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import IO, Any, Final
@@ -61,6 +64,7 @@ PAGE_TRAILER: Final = "Wikka-Page"
 REVISION_TRAILER: Final = "Wikka-Revision"
 FILE_TRAILER: Final = "Wikka-File"
 SOURCE_TRAILER: Final = "Wikka-Source"
+DELETED_TRAILER: Final = "Wikka-Deleted"
 _MADE_BY: Final = "wikka"  # the author of the last commit
 _SPOOLED_BYTES: Final = 1 << 20
 _COPIED_BYTES: Final = 1 << 16
@@ -88,7 +92,11 @@ def write_git(source: RecordSource, write: Write) -> Digests:
             writer.add_page(page)
             rights.write(line_of("page", record_fields(page.record)))
             for comment in page.comments():
-                comments.write(line_of("comment", {"page": page.record.name, **record_fields(comment)}))
+                of = {
+                    "page": page.record.name,
+                    **({"deleted_ms": page.record.deleted_ms} if page.record.is_deleted else {}),
+                }
+                comments.write(line_of("comment", {**of, **record_fields(comment)}))
         last = [_modified(writer.put_spool(rights), PAGES)]
         if comments.tell():
             last.append(_modified(writer.put_spool(comments), COMMENTS))
@@ -131,8 +139,10 @@ class _GitWriter:
         return self.put_blob(size_bytes, iter(lambda: spool.read(_COPIED_BYTES), b""))
 
     def add_page(self, page: RecordedPage) -> None:
-        path = self._paths.path_for(page.record.name)
+        path = self._paths.path_for(page.record.identity)
         before = ""
+        removed: dict[str, None] = {}  # paths that the page has had, in their order
+        last_ms = 0
         for place, one in enumerate(page.revisions(), 1):
             present = path + ENDINGS[one.markup]
             changes = [_modified(self._put_text(one.body), present)]
@@ -141,7 +151,8 @@ class _GitWriter:
             if one.source is not None:
                 changes.append(_modified(self._put_text(one.source), source_path(path)))
             self._add_commit(page.record, one.time_ms, 0, place, one, _revision_trailers(one), changes)
-            before = present
+            before, last_ms = present, one.time_ms
+            removed |= dict.fromkeys((present, source_path(path)) if one.source is not None else (present,))
         marks: dict[str, int] = {}
         at_ms: dict[str, int] = {}  # of the last version of a file: a clock may have gone backwards in between
         for place, file in enumerate(page.files(), 1):
@@ -150,6 +161,15 @@ class _GitWriter:
             one_file = file.record
             at_ms[one_file.name] = max(one_file.time_ms, at_ms.get(one_file.name, 0))
             self._add_commit(page.record, at_ms[one_file.name], 1, place, one_file, trailers, changes)
+            removed[self._paths.path_for(page.record.identity, one_file.name)] = None
+        if page.record.is_deleted:
+            self._add_deletion(page.record, max(last_ms, *at_ms.values(), page.record.deleted_ms), removed)
+
+    def _add_deletion(self, page: PageRecord, at_ms: int, paths: Iterable[str]) -> None:
+        lines = [_line(page.reason) or f"{page.name}: deleted", "", *_trailers(page, {})]
+        changes = "\n".join(f"D {path}" for path in paths)
+        values = (at_ms, page.identity, 2, 0, page.deleted_by, "\n".join(lines) + "\n", changes)
+        self._database.execute("INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     def _put_text(self, text: str) -> int:
         data = text.encode("utf-8", "replace")
@@ -158,7 +178,7 @@ class _GitWriter:
     def _changes_of_file(self, page: PageRecord, file: RecordedFile, marks: dict[str, int]) -> list[str]:
         """Return the change of a version; ``marks`` has those of the page's contents by digest."""
         one = file.record
-        path = self._paths.path_for(page.name, one.name)
+        path = self._paths.path_for(page.identity, one.name)
         if not one.sha256:
             return [f"D {path}"]
         if file.content is not None:
@@ -176,12 +196,10 @@ class _GitWriter:
         changes: list[str],
     ) -> None:
         of = one.name if isinstance(one, FileRecord) else "revision"
-        lines = [one.note.replace("\0", " ").strip() or f"{page.name}: {of} {one.number}", ""]
-        for name, value in {PAGE_TRAILER: page.name, **trailers}.items():
-            lines.append(f"{name}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}")
+        lines = [_line(one.note) or f"{page.name}: {of} {one.number}", "", *_trailers(page, trailers)]
         self._database.execute(
             "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (at_ms, page.name, kind, place, one.author, "\n".join(lines) + "\n", "\n".join(changes)),
+            (at_ms, page.identity, kind, place, one.author, "\n".join(lines) + "\n", "\n".join(changes)),
         )
 
     def write_commits(self, last: str) -> None:
@@ -200,6 +218,16 @@ class _GitWriter:
         head = f"commit {BRANCH}\nauthor {ident}\ncommitter {ident}\ndata {len(data)}\n"
         lines = f"{changes}\n" if changes else ""
         self._write(head.encode("utf-8", "replace") + data + b"\n" + lines.encode() + b"\n")
+
+
+def _line(text: str) -> str:
+    return text.replace("\0", " ").strip()
+
+
+def _trailers(page: PageRecord, of_commit: Mapping[str, Any]) -> Iterator[str]:
+    of_page = {PAGE_TRAILER: page.name, **({DELETED_TRAILER: page.deleted_ms} if page.is_deleted else {})}
+    for name, value in {**of_page, **of_commit}.items():
+        yield f"{name}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
 
 
 def source_path(path: str) -> str:

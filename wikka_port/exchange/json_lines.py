@@ -7,6 +7,7 @@
     {"kind":"file","name":"Pier.png","number":1,"time_ms":1267458430000,"author":"Ada","sha256":"..."}
     {"kind":"content","data":"iVBORw0KGgo..."}                             base64, as many lines as the content needs
     {"kind":"comment","number":1,"time_ms":1267458431000,"author":"Visitor 7f3a","text":"..."}
+    {"kind":"page","name":"Spam","deleted_ms":1267458432000,"deleted_by":"Ada","reason":"spam"}      a deleted page
     {"kind":"end","pages":1,"revisions":[1,"digest"],"rights":[1,"digest"],"files":[1,"digest"],...}
 
 The fields of a line are those of its record (``records``); a field at its default is left out.  A page's lines follow
@@ -340,6 +341,8 @@ def checked_page(values: Mapping[str, Any], damaged: Damaged) -> PageRecord:
     except InvalidName as invalid:
         raise damaged(str(invalid)) from None
     _check_lists(page.lists, damaged)
+    if page.deleted_ms > TIME_MAX_MS or (not page.is_deleted and (page.deleted_by or page.reason)):
+        raise damaged("the time of the deletion is missing or too late")
     return page
 
 

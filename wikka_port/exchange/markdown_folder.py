@@ -6,7 +6,8 @@
     wikka-pages.jsonl             all records in JSON lines: revisions, rights, metadata of files (``json_lines``)
     .wikka/contents/ab/abcdef...  contents of all versions of files, each once; the files above are links to them
 
-Paths are those of ``paths``, in the order of the pages in wikka-pages.jsonl, so a reader finds them again.
+Paths are those of ``paths``, in the order of the pages in wikka-pages.jsonl, so a reader finds them again.  Deleted
+pages are in wikka-pages.jsonl alone.
 
 Somebody may edit the texts in the folder.  A text that differs from what the export wrote is one more revision of its
 page when the folder is read: its time is that of the file, its author AUTHOR.  Texts whose pages are not in
@@ -93,9 +94,9 @@ class _Texts:
     def site(self) -> SiteRecord | None:
         return self._source.site()
 
-    def pages(self) -> Iterator[_TextPage]:
+    def pages(self) -> Iterator[RecordedPage]:
         for page in self._source.pages():
-            yield _TextPage(page, self)
+            yield page if page.record.is_deleted else _TextPage(page, self)
 
     def write_text(self, page: str, newest: RevisionRecord) -> None:
         body, markup = text_of(newest, convert=self._convert)
@@ -173,11 +174,14 @@ class MarkdownFolder:
     def site(self) -> SiteRecord | None:
         return self._lines.site()
 
-    def pages(self) -> Iterator[EditedPage]:
+    def pages(self) -> Iterator[RecordedPage]:
         with closing(spool_database()) as database:
             paths = TakenPaths(database)
             paths.create_table()
             for page in self._lines.pages():
+                if page.record.is_deleted:
+                    yield page
+                    continue
                 base = self._folder / paths.path_for(page.record.name)
                 yield EditedPage(page, base, self._edited.add)
 

@@ -11,7 +11,8 @@
     <?wikka-end {"pages":1}?>
 
 The text of an imported revision is the original wikitext.  The text of a revision that was written here is converted
-(``markup.wikitext_writing``).  A hidden revision has no text in MediaWiki's sense.
+(``markup.wikitext_writing``).  A hidden revision has no text in MediaWiki's sense.  A deleted page has no element: it
+is in instructions alone, behind all others.
 
 MediaWiki's schema has no room for further elements.  Processing instructions are valid everywhere, and MediaWiki's
 importer passes over them.  Their JSON is ASCII, and ``?`` in it is written ``\\u003f``, so ``?>`` and characters that
@@ -37,6 +38,7 @@ from wikka_port.exchange.records import (
     CommentRecord,
     DigestingSource,
     Digests,
+    PageRecord,
     RecordedFile,
     RecordSource,
     RevisionRecord,
@@ -85,14 +87,17 @@ def write_mediawiki(source: RecordSource, write: Write) -> Digests:
     site = source.site()
     writer.begin({"version": VERSION, "rights": site is not None, "lists": site.lists if site is not None else {}})
     for page in digesting.pages():
-        writer.begin_page(page.record.name, record_fields(page.record))
+        writer.begin_page(page.record)
         for one in page.revisions():
-            writer.write_revision(one)
+            if page.record.is_deleted:
+                writer.write_exact_revision(one)
+            else:
+                writer.write_revision(one)
         for file in page.files():
             writer.write_file(file)
         for comment in page.comments():
             writer.write_comment(comment)
-        writer.end_page()
+        writer.end_page(page.record)
     writer.end()
     return digesting.digests
 
@@ -118,12 +123,17 @@ class _XmlWriter:
         )
         self._put(_instruction("wikka-export", head) + "\n")
 
-    def begin_page(self, name: str, record: Mapping[str, Any]) -> None:
+    def begin_page(self, page: PageRecord) -> None:
         self._pages += 1
         self._parent = 0
-        title = title_of(name)
-        self._put(f"<page><title>{escape(title)}</title><ns>{namespace_of(title)}</ns><id>{self._pages}</id>\n")
-        self._put(_instruction("wikka-page", record) + "\n")
+        title = title_of(page.name)
+        if not page.is_deleted:
+            self._put(f"<page><title>{escape(title)}</title><ns>{namespace_of(title)}</ns><id>{self._pages}</id>\n")
+        self._put(_instruction("wikka-page", record_fields(page)) + "\n")
+
+    def write_exact_revision(self, one: RevisionRecord) -> None:
+        """Write a revision for the way back alone."""
+        self._put(_instruction("wikka-revision", record_fields(one)) + "\n")
 
     def write_revision(self, one: RevisionRecord) -> None:
         self._revisions += 1
@@ -152,8 +162,8 @@ class _XmlWriter:
     def write_comment(self, one: CommentRecord) -> None:
         self._put(_instruction("wikka-comment", record_fields(one)) + "\n")
 
-    def end_page(self) -> None:
-        self._put("</page>\n")
+    def end_page(self, page: PageRecord) -> None:
+        self._put("" if page.is_deleted else "</page>\n")
 
     def end(self) -> None:
         self._put("</mediawiki>\n" + _instruction("wikka-end", {"pages": self._pages}) + "\n")

@@ -1,14 +1,14 @@
-"""Records of the pages in a store: one scan of ``pages``, then each page's revisions and files.
+"""Records of the pages in a store: one scan of ``pages``, then one of ``deleted``; of each page revisions and files.
 
-The scan takes ROWS_PER_CALL rows of ``pages`` in a call, without their texts.  A page's chain of revisions is read
+A scan takes ROWS_PER_CALL rows of ``pages`` in a call, without their texts.  A page's chain of revisions is read
 newest first without texts, to find its rows; then the rows are read in the order of time, EXPORTED_ROWS in a call.
 Memory: one call's rows, and the keys of one page's revisions (some 100 bytes each).
 
 A page whose revisions go while they are read (somebody purges it, or an import merges into it) ends the export with
 ``ExportError``: an export with a hole would look whole.
 
-Without ``may_read`` the records are the operator's: all pages, with rights and hidden revisions.  With it they are what
-one visitor may read: no rights but the owner, no hidden revisions, no comments.
+Without ``may_read`` the records are the operator's: all pages, deleted ones too, with rights and hidden revisions.
+With it they are what one visitor may read: no rights but the owner, no hidden revisions, no comments.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from wikka_port.exchange.records import (
     RevisionRecord,
     SiteRecord,
 )
+from wikka_port.files.committing import chain_of_versions
 from wikka_port.files.file_rows import FILE_FAMILY, FileVersion, files_in
-from wikka_port.files.refusals import FileRefused, MissingContent
+from wikka_port.files.refusals import MissingContent
 from wikka_port.history import fresh_cells
 from wikka_port.limits import EXPORTED_ROWS
+from wikka_port.moving.journal import DELETED, GONE_BY, GONE_REASON, GONE_TIME, deleted_rows_at
 from wikka_port.names import page_key
 from wikka_port.page_rows import (
     Cells,
@@ -39,6 +41,7 @@ from wikka_port.page_rows import (
     hidden_in,
     is_stale,
     is_there,
+    number_in,
     revision_of,
     text_in,
 )
@@ -47,6 +50,7 @@ from wikka_port.rights.rules import FAMILY, PageRights
 
 MayRead = Callable[[str, PageRights], bool]
 _COLUMNS = (b"meta", FAMILY, FILE_FAMILY, COMMENT_FAMILY)
+_OF_DELETED = (*_COLUMNS, b"gone")
 
 
 class StorePages:
@@ -79,6 +83,28 @@ class StorePages:
                 yield page
                 number += 1
                 self._progress(number)
+        for page in self._deleted_pages() if self._may_read is None else ():
+            yield page
+            number += 1
+            self._progress(number)
+
+    def deleted_count(self) -> int:
+        """Return the number of deleted pages.  O(them)."""
+        return sum(1 for _ in self._deleted_rows((schema.VERSIONCOUNT,)))
+
+    def _deleted_pages(self) -> Iterator[StorePage]:
+        for key, row in self._deleted_rows(_OF_DELETED):
+            yield StorePage(self._wiki, key, row, self.missing, is_whole=True)
+
+    def _deleted_rows(self, columns: tuple[bytes, ...]) -> Iterator[tuple[bytes, Cells]]:
+        if self._wiki.store.run(lambda c: DELETED in c.tables()):  # not in an older folder before it is prepared
+            yield from ((key, row) for key, row in self._wiki.rows.scan(DELETED, columns=columns) if is_there(row))
+
+    def deleted_page(self, record: PageRecord) -> StorePage | None:
+        """Return the deleted page of the record's name and time, or None."""
+        for key, row in deleted_rows_at(self._wiki.rows, record.name, record.deleted_ms, _OF_DELETED):
+            return StorePage(self._wiki, key, row, self.missing, is_whole=True)
+        return None
 
     def page(self, name: str) -> StorePage | None:
         """Return one page, or None if there is none, or none that may be read."""
@@ -104,7 +130,8 @@ class StorePage:
         """Take ``is_whole``: with rights and hidden revisions."""
         rights = rights_in(row)
         lists = {str(one): text for one, text in rights.lists.items()} if is_whole else {}
-        self.record = PageRecord(text_in(row, schema.NAME), rights.owner, lists)
+        gone = (number_in(row, GONE_TIME), text_in(row, GONE_BY), text_in(row, GONE_REASON))
+        self.record = PageRecord(text_in(row, schema.NAME), rights.owner, lists, *gone)
         self._wiki = wiki
         self._key = key
         self._row = row
@@ -158,7 +185,7 @@ class StorePage:
     def files(self) -> Iterator[RecordedFile]:
         seen: set[str] = set()
         for name in sorted(files_in(self._row)):
-            for version in self._versions(name):
+            for version in self._versions(name, files_in(self._row)[name].token):
                 content = None
                 if version.sha256 and version.sha256 not in seen:
                     seen.add(version.sha256)
@@ -168,14 +195,18 @@ class StorePage:
     def comments(self) -> Iterator[CommentRecord]:
         head = comments_in(self._row)
         if self._is_whole and head.number:
-            history_key = head_of(self._row).place(self._key)
-            yield from map(comment_record, self._wiki.comments.every(history_key, head))
+            yield from map(comment_record, self._wiki.comments.every(self._history, head))
 
-    def _versions(self, name: str) -> list[FileVersion]:
-        try:
-            return self._wiki.files.versions(self.record.name, name)[::-1]
-        except FileRefused as gone:
-            raise ExportError(f"{self.record.name} was changed while it was read: export again ({gone})") from None
+    @property
+    def _history(self) -> bytes:
+        return head_of(self._row).place(self._key)
+
+    def _versions(self, name: str, token: str) -> list[FileVersion]:
+        """Return the versions of a file, the oldest first."""
+        found = list(chain_of_versions(self._wiki.rows, self._history, name, token))[::-1]
+        if not found or found[0].previous:
+            raise ExportError(f"{self.record.name} was changed while it was read: export again")
+        return found
 
     def _content(self, version: FileVersion) -> Iterator[bytes] | None:
         try:

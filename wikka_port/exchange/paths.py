@@ -101,11 +101,13 @@ class TakenPaths:
     def path_for(self, page: str, file: str | None = None, ending: str = "") -> str:
         """Return the path of a page without its ending, or of a file of it; the same at each call.
 
-        ``ending`` is added to the path of a file.
+        ``page`` is its name, or for a deleted page its ``records.PageRecord.identity``, which gives it a path of its
+        own.  ``ending`` is added to the path of a file.
         """
-        path, owner = (page_path(page), page)
+        name = page.partition("\0")[0]
+        path, owner = (page_path(name), page)
         if file is not None:
-            path, owner = file_path(page, file) + ending, f"{page}\0{file}\0{ending}".rstrip("\0")
+            path, owner = file_path(name, file) + ending, f"{page}\0{file}\0{ending}".rstrip("\0")
         if self._take(path, owner):
             return path
         stem, dot, ending = path.rpartition(".") if file is not None else (path, "", "")

@@ -4,7 +4,7 @@
     2. rights of pages that are not here yet, before their first revision
     3. revisions, through ``importer``: what is here is left alone, and what was written here stays
     4. rights of the other pages, unless somebody changed them here
-    5. files with their versions, then comments
+    5. files with their versions, then comments; and deleted pages, whole (``deleted_import``)
     6. comparison, which hides revisions that are hidden in the source and were visible here
 
 Each step leaves alone what it did before, so an import that was killed is continued by calling it again.  A source
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from wikka_port.exchange.comment_import import CommentImport, CommentReport
+from wikka_port.exchange.deleted_import import DeletedImport, DeletedReport
 from wikka_port.exchange.file_import import FileImport, FileReport
 from wikka_port.exchange.page_source import StorePage, StorePages
 from wikka_port.exchange.record_parts import RecordParts
@@ -27,13 +28,15 @@ from wikka_port.exchange.records import (
     CommentRecord,
     Digests,
     FileRecord,
+    PageRecord,
     ReadSource,
     RecordedPage,
     RevisionRecord,
     comment_digest,
+    deletion_digest,
     file_digest,
+    living_pages,
     revision_digest,
-    rights_digest,
 )
 from wikka_port.importer import Importer, ImportSummary
 from wikka_port.limits import NAMED_MISMATCHES
@@ -62,6 +65,9 @@ class Comparison:
         if len(self.named) < NAMED_MISMATCHES:
             self.named.append(line)
 
+    def leaves_out(self, names: list[str]) -> None:
+        self.left_out += names
+
     @property
     def is_equal(self) -> bool:
         return not self.differing and all(self.source.digest(one) == self.store.digest(one) for one in KINDS)
@@ -76,6 +82,7 @@ class RecordsImported:
     site: list[str]
     files: FileReport
     comments: CommentReport
+    deleted: DeletedReport
     compared: Comparison
 
 
@@ -108,18 +115,21 @@ class RecordImport:
         if has_rights:
             move.finish(self._rights())
         files, comments = FileImport(self._wiki.files), CommentImport(self._wiki.comments)
+        deleted = DeletedImport(self._wiki, files.report, comments.report)
         for page in self._source.pages():
-            if page.record.name not in summary.stored.deleted:
+            if page.record.is_deleted:
+                deleted.bring_in(page)
+            elif page.record.name not in summary.stored.deleted:
                 files.bring_in(page)
                 comments.bring_in(page)
         changed_here = {line.rpartition(":")[0] for line in report.changed}
-        compared = RecordComparison(self._wiki, summary.stored.deleted, changed_here, has_rights=has_rights)
-        return RecordsImported(
-            summary, report, site or [], files.report, comments.report, compared.compare_pages(self._source)
-        )
+        left_out = summary.stored.deleted | deleted.report.restored
+        compared = RecordComparison(self._wiki, left_out, changed_here, has_rights=has_rights)
+        reports = (report, site or [], files.report, comments.report, deleted.report)
+        return RecordsImported(summary, *reports, compared.compare_pages(self._source))
 
     def _rights(self) -> Iterator[tuple[str, str, Lists]]:
-        for page in self._source.pages():
+        for page in living_pages(self._source):
             record = page.record
             yield record.name, record.owner, {Privilege(one): text for one, text in record.lists.items()}
 
@@ -149,23 +159,24 @@ class RecordImport:
 class RecordComparison:
     """Reads both sides again.  O(both sides); revisions come in step by their times."""
 
-    def __init__(self, wiki: Wiki, deleted: set[str], rights_changed: set[str], *, has_rights: bool) -> None:
-        """Take the pages that were ``deleted`` here, and those whose rights were changed here."""
+    def __init__(self, wiki: Wiki, left_out: set[str], rights_changed: set[str], *, has_rights: bool) -> None:
+        """Take the pages that were deleted or brought back here (by ``identity``), and those of changed rights."""
         self.compared = Comparison()
         self._wiki = wiki
         self._store = StorePages(wiki)
-        self._deleted = deleted
+        self._left_out = left_out
         self._rights_changed = rights_changed
         self._has_rights = has_rights
 
     def compare_pages(self, source: ReadSource) -> Comparison:
         for page in source.pages():
-            name = page.record.name
-            there = self._store.page(name)
-            if name in self._deleted:
-                self.compared.left_out.append(name)
+            record = page.record
+            name = record.name
+            there = self._store.deleted_page(record) if record.is_deleted else self._store.page(name)
+            if record.identity in self._left_out:
+                self.compared.leaves_out([] if record.is_deleted else [name])
             elif there is None:
-                self.compared.differs(f"{name}: is not here")
+                self.compared.differs(f"{name}: is not here" + (" as a deleted page" if record.is_deleted else ""))
                 self._count_source(page)
             else:
                 self._compare_page(page, there)
@@ -173,43 +184,46 @@ class RecordComparison:
 
     def _count_source(self, page: RecordedPage) -> None:
         self.compared.source.add_page(page.record)
+        identity = page.record.identity
         for place, one in enumerate(page.revisions(), 1):
-            self.compared.source.add_revision(page.record.name, place, one)
+            self.compared.source.add_revision(identity, place, one)
         for file in page.files():
-            self.compared.source.add_file(page.record.name, file.record)
+            self.compared.source.add_file(identity, file.record)
         for comment, parent_ms in _with_parents(page.comments()):
-            self.compared.source.add_comment(page.record.name, comment, parent_ms)
+            self.compared.source.add_comment(identity, comment, parent_ms)
 
     def _compare_page(self, page: RecordedPage, there: StorePage) -> None:
         record = page.record
-        if self._has_rights and record.name not in self._rights_changed:
+        if record.is_deleted or (self._has_rights and record.name not in self._rights_changed):
             self.compared.source.add_page(record)
             self.compared.store.add_page(there.record)
-            if rights_digest(record) != rights_digest(there.record):
-                self.compared.differs(f"{record.name}: its rights differ")
+            if deletion_digest(record) != deletion_digest(there.record):
+                what = "its deletion or its rights differ" if record.is_deleted else "its rights differ"
+                self.compared.differs(f"{record.name}: {what}")
         self._compare_revisions(page, there)
         here: dict[str, list[FileRecord]] = {}
         for file in there.files():
             here.setdefault(file.record.name, []).append(file.record)
         for file in page.files():
-            self._compare_file(record.name, file.record, here.get(file.record.name, []))
+            self._compare_file(record, file.record, here.get(file.record.name, []))
         self._compare_comments(page, there)
 
     def _compare_revisions(self, page: RecordedPage, there: StorePage) -> None:
-        name, stored = page.record.name, there.revisions()
+        record, stored = page.record, there.revisions()
+        name = record.identity
         present = next(stored, None)
         for place, one in enumerate(page.revisions(), 1):
             self.compared.source.add_revision(name, place, one)
             while present is not None and present.time_ms < one.time_ms:
                 present = next(stored, None)
             if present is None or present.time_ms != one.time_ms:
-                self.compared.differs(f"{name}: the revision {one.number} is not here")
+                self.compared.differs(f"{record.name}: the revision {one.number} is not here")
                 continue
-            if one.hidden and not present.hidden:
+            if one.hidden and not present.hidden and not record.is_deleted:
                 present = self._hidden(name, present)
             self.compared.store.add_revision(name, place, present)
             if revision_digest(name, place, one) != revision_digest(name, place, present):
-                self.compared.differs(f"{name}: the revision {one.number} differs from {present.number} here")
+                self.compared.differs(f"{record.name}: the revision {one.number} differs from {present.number} here")
 
     def _hidden(self, name: str, present: RevisionRecord) -> RevisionRecord:
         """Hide a revision that was here before it was hidden in the source."""
@@ -220,7 +234,7 @@ class RecordComparison:
         return replace(present, hidden=True)
 
     def _compare_comments(self, page: RecordedPage, there: StorePage) -> None:
-        name = page.record.name
+        name = page.record.identity
         here = {one.key: (one, parent_ms) for one, parent_ms in _with_parents(there.comments())}
         for one, parent_ms in _with_parents(page.comments()):
             self.compared.source.add_comment(name, one, parent_ms)
@@ -228,15 +242,16 @@ class RecordComparison:
             if found is not None:
                 self.compared.store.add_comment(name, *found)
             if found is None or comment_digest(name, *found) != comment_digest(name, one, parent_ms):
-                self.compared.differs(f"{name}: the comment {one.number} differs or is not here")
+                self.compared.differs(f"{page.record.name}: the comment {one.number} differs or is not here")
 
-    def _compare_file(self, page: str, one: FileRecord, here: list[FileRecord]) -> None:
+    def _compare_file(self, of: PageRecord, one: FileRecord, here: list[FileRecord]) -> None:
+        page = of.identity
         self.compared.source.add_file(page, one)
         found = next((there for there in here if there.number == one.number), None)
         if found is not None:
             self.compared.store.add_file(page, found)
         if found is None or file_digest(page, found) != file_digest(page, one):
-            self.compared.differs(f"{page}: the file {one.name}, version {one.number}, differs or is not here")
+            self.compared.differs(f"{of.name}: the file {one.name}, version {one.number}, differs or is not here")
 
 
 def _with_parents(comments: Iterator[CommentRecord]) -> Iterator[tuple[CommentRecord, int]]:

@@ -2,7 +2,8 @@
 
 A page's revisions become parts in the order of time, first the visible ones and then the hidden ones.  So a page never
 shows a hidden revision as its newest: the hidden ones are inserted by a merge, which hides them in the step that
-commits (``history_merge``).  Hidden revisions of more than HIDDEN_RUN_CHARS wait in a temporary file.
+commits (``history_merge``).  Hidden revisions of more than HIDDEN_RUN_CHARS wait in a temporary file.  Deleted pages
+have no parts (``deleted_import``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 from wikka_port.confusable_names import find_confusable
 from wikka_port.exchange.json_lines import line_of, record_fields
-from wikka_port.exchange.records import PageRecord, ReadSource, RecordedPage, RevisionRecord
+from wikka_port.exchange.records import PageRecord, ReadSource, RecordedPage, RevisionRecord, living_pages
 from wikka_port.import_pages import PART_CHARS, PART_REVISIONS, Counts
 from wikka_port.import_plan import ImportedRevision, KeptFields, Origin, PagePart
 from wikka_port.limits import HIDDEN_RUN_CHARS
@@ -32,7 +33,7 @@ class RecordParts:
         return self._source.consumed
 
     def __iter__(self) -> Iterator[PagePart]:
-        for ordinal, page in enumerate(self._source.pages()):
+        for ordinal, page in enumerate(living_pages(self._source)):
             if ordinal < self._skip:
                 continue
             self.counts.count(pages=1)

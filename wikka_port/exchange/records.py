@@ -1,12 +1,14 @@
 """(pure) A page, a revision and a file as every form of an export carries them; and the digests that compare two sides.
 
-A source of records yields pages.  A page yields its revisions, the oldest first, then its files, of each file the
-versions, the oldest first, and then its comments by number, each behind the one that it answers.  A file's content
-comes with the first version that has it; later versions of the page with the same content, and removals, come without.
+A source of records yields pages, and then deleted ones.  A page yields its revisions, the oldest first, then its files,
+of each file the versions, the oldest first, and then its comments by number, each behind the one that it answers.  A
+file's content comes with the first version that has it; later versions of the page with the same content, and removals,
+come without.
 
 A digest is the sum of the SHA-256 of all records of a kind, modulo 2^256, so the order of pages does not count.  A
 revision's digest contains its place in the history and not its number: a page that had been deleted and made anew
-begins with a higher number, and an import numbers from 1.  The language "" is English's as long as no other was chosen.
+begins with a higher number, and an import numbers from 1.  A page counts by its ``identity``.  The language "" is
+English's as long as no other was chosen.
 
 Knows nothing of the store and of forms.
 """
@@ -23,7 +25,8 @@ from wikka_port.markup.formats import WIKKA
 from wikka_port.page_languages import ENGLISH
 from wikka_port.schema import folded
 
-KINDS: Final = ("revisions", "rights", "files", "comments")
+KINDS: Final = ("revisions", "rights", "files", "comments", "deleted")
+_RARE: Final = ("comments", "deleted")  # only some forms have them, so none are not named
 LISTS: Final = ("read", "write", "comment_read", "comment_post")
 _MODULUS: Final = 1 << 256
 _ABSENT: Final = "\0"  # no list, source or origin has this text
@@ -35,9 +38,23 @@ class ExportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
+    """A page; a deleted one says when, by whom and why.  Several deleted pages may have one name."""
+
     name: str
     owner: str = ""
     lists: Mapping[str, str] = field(default_factory=dict)  # the page's own, by LISTS
+    deleted_ms: int = 0  # 0: it is not deleted
+    deleted_by: str = ""
+    reason: str = ""  # of the deletion
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.deleted_ms > 0
+
+    @property
+    def identity(self) -> str:
+        """The page's name, or for a deleted one its name and time: unique within a source."""
+        return f"{self.name}\0{self.deleted_ms}" if self.deleted_ms else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +151,11 @@ class RecordSource(Protocol):
     def pages(self) -> Iterator[RecordedPage]: ...
 
 
+def living_pages(source: RecordSource) -> Iterator[RecordedPage]:
+    """Yield the pages of a source that are not deleted."""
+    return (page for page in source.pages() if not page.record.is_deleted)
+
+
 class ReadSource(RecordSource, Protocol):
     """A source that is read from a file or a folder."""
 
@@ -152,7 +174,7 @@ class ReadSource(RecordSource, Protocol):
 
 
 def revision_digest(page: str, place: int, one: RevisionRecord) -> int:
-    """Return the digest of the revision at ``place``, counted from 1, of the page."""
+    """Return the digest of the revision at ``place``, counted from 1, of the page of that identity."""
     return _digest(
         *("revision", page, place, one.time_ms, one.author, one.signed, one.note, one.minor, one.markup),
         *(one.language or ENGLISH, one.autolink, one.attribution, one.body, one.origin or _ABSENT, one.hidden),
@@ -162,6 +184,10 @@ def revision_digest(page: str, place: int, one: RevisionRecord) -> int:
 
 def rights_digest(page: PageRecord) -> int:
     return _digest("rights", page.name, folded(page.owner), *(page.lists.get(one, _ABSENT) for one in LISTS))
+
+
+def deletion_digest(page: PageRecord) -> int:
+    return _digest("deleted", page.identity, page.deleted_by, page.reason, str(rights_digest(page)))
 
 
 def file_digest(page: str, one: FileRecord) -> int:
@@ -197,7 +223,10 @@ class Digests:
 
     def add_page(self, page: PageRecord) -> None:
         self.pages += 1
-        self._add("rights", rights_digest(page))
+        if page.is_deleted:
+            self._add("deleted", deletion_digest(page))
+        else:
+            self._add("rights", rights_digest(page))
 
     def add_revision(self, page: str, place: int, one: RevisionRecord) -> None:
         self._add("revisions", revision_digest(page, place, one))
@@ -216,8 +245,8 @@ class Digests:
         return f"{self._sums[kind]:064x}"
 
     def as_lines(self) -> list[str]:
-        """Return a line for each kind: count and digest.  Only some forms have comments, so none are not named."""
-        kinds = [kind for kind in KINDS if kind != "comments" or self.counts[kind]]
+        """Return a line for each kind: count and digest; kinds of _RARE only if there are any."""
+        kinds = [kind for kind in KINDS if kind not in _RARE or self.counts[kind]]
         return [f"{kind}: {self.counts[kind]:,}, {self.digest(kind)}" for kind in kinds]
 
 
@@ -245,17 +274,17 @@ class _DigestingPage:
 
     def revisions(self) -> Iterator[RevisionRecord]:
         for place, one in enumerate(self._page.revisions(), 1):
-            self._digests.add_revision(self.record.name, place, one)
+            self._digests.add_revision(self.record.identity, place, one)
             yield one
 
     def files(self) -> Iterator[RecordedFile]:
         for one in self._page.files():
-            self._digests.add_file(self.record.name, one.record)
+            self._digests.add_file(self.record.identity, one.record)
             yield one
 
     def comments(self) -> Iterator[CommentRecord]:
         times: dict[int, int] = {}
         for one in self._page.comments():
             times[one.number] = one.time_ms
-            self._digests.add_comment(self.record.name, one, times.get(one.parent, 0))
+            self._digests.add_comment(self.record.identity, one, times.get(one.parent, 0))
             yield one

@@ -10,9 +10,9 @@ HTML entities, as WikkaWiki stores them.
 
 WikkaWiki has no room for some things, which ``SqlReport`` names: a page whose name is over TAG_CHARS or has another
 page of its spelling but case is left out, since MySQL holds them equal; notes are cut; hidden revisions are left out,
-since everybody could read them there, and so are comments that wait; Markdown is shown as its source.  A page that a
-list of its own, of a prefix or of the site protects gets all four lists, so that it does not hang on the settings
-there.  Accounts come without a password: no hash of this wiki is one that PHP checks.
+since everybody could read them there, and so are deleted pages and comments that wait; Markdown is shown as its source.
+A page that a list of its own, of a prefix or of the site protects gets all four lists, so that it does not hang on the
+settings there.  Accounts come without a password: no hash of this wiki is one that PHP checks.
 
 Rows wait in a temporary database on disk, to be sorted by time.
 """
@@ -101,6 +101,7 @@ class SqlReport:
     without_room: list[str] = field(default_factory=list)  # pages and files that were left out
     markdown: list[str] = field(default_factory=list)
     hidden: int = 0  # revisions that were left out
+    deleted: int = 0  # pages that were left out
     cut_notes: int = 0
     settings: list[str] = field(default_factory=list)  # for wikka.config.php
 
@@ -115,8 +116,9 @@ class SqlReport:
         self.files += stored
         self.without_room += lost
 
-    def note_loss(self, *, hidden: int = 0, cut_notes: int = 0) -> None:
+    def note_loss(self, *, hidden: int = 0, cut_notes: int = 0, deleted: int = 0) -> None:
         self.hidden += hidden
+        self.deleted += deleted
         self.cut_notes += cut_notes
 
 
@@ -131,7 +133,9 @@ def write_wikkawiki(
         writer = _SqlWriter(database, write, report, rights)
         writer.begin()
         for page in source.pages():
-            if writer.takes(page.record.name):
+            if page.record.is_deleted:
+                report.note_loss(deleted=1)
+            elif writer.takes(page.record.name):
                 writer.add_page(page.record, page.revisions())
                 if uploads is not None:
                     report.note_files(*uploads.add_page(page))

@@ -28,19 +28,24 @@ from wikka_port.files.file_rows import (
 from wikka_port.files.refusals import FilesBusy, MissingContent, NoSavedPage
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.refusals import Busy
-from wikka_port.names import normalise, page_key
+from wikka_port.names import normalise
 from wikka_port.page_rows import head_of, is_there, markup_of, text_in
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
 from wikka_port.schema import cells_of, fields_in
 
 HOPS: Final = 4  # renames and redirects that an upload follows to its page
+Place = tuple[bytes, bytes]
 Allow = Callable[[str, PageRights], None]  # takes the page's name and rights; raises if not allowed
 
 
 class PageRows(Protocol):
-    """The rows of pages without marks of moves; ``moving.mover.Mover``."""
+    """The rows of pages without marks of moves: ``moving.mover.Mover``, or those of deleted pages."""
 
     def page_row(self, name: str) -> Cells: ...
+
+    def place_of(self, name: str) -> Place:
+        """Return the table and the row of the page."""
+        ...
 
     def renamed_to(self, move_id: bytes) -> str: ...
 
@@ -52,10 +57,11 @@ class FilledPage:
     name: str
     row: Cells
     files: Mapping[str, CurrentFile]
+    place: Place  # table and row
 
     @property
     def key(self) -> bytes:
-        return page_key(self.name)
+        return self.place[1]
 
     @property
     def rights(self) -> PageRights:
@@ -149,11 +155,11 @@ class Committing:
         expected = {column: place.row.get(column)}
         if self._rows.is_atomic:
             expected |= {one: place.row.get(one) for one in (REVISION, schema.VERSIONCOUNT)}
-        return self._rows.change(schema.PAGES, place.key, expected, {column: CurrentFile.of(version).pack()})
+        return self._rows.change(*place.place, expected, {column: CurrentFile.of(version).pack()})
 
     def _stayed(self, place: FilledPage) -> bool:
         """Return whether no move had marked the page when the file was put (plain HBase)."""
-        now = self._rows.row(schema.PAGES, place.key, [schema.VERSIONCOUNT])
+        now = self._rows.row(*place.place, [schema.VERSIONCOUNT])
         return now.get(schema.VERSIONCOUNT) == place.row.get(schema.VERSIONCOUNT)
 
     def _clear_left_row(self, place: FilledPage, version: FileVersion) -> None:
@@ -162,7 +168,7 @@ class Committing:
         column = file_column(version.name)
         is_left = not is_there(row) or head_of(row).place(place.key) != place.history
         if is_left and row.get(column) == CurrentFile.of(version).pack():
-            self._rows.delete(schema.PAGES, place.key, [column])
+            self._rows.delete(*place.place, [column])
 
     def _row(self, name: str) -> Cells:
         return _row_of(self._pages, name)
@@ -194,7 +200,7 @@ def find_page(pages: PageRows, name: str, history: bytes) -> FilledPage:
     first = name
     for _hop in range(HOPS):
         row = _row_of(pages, name)
-        place = FilledPage(name, row, files_in(row))
+        place = FilledPage(name, row, files_in(row), pages.place_of(name))
         if is_there(row) and history in (b"", place.history):
             return place
         if is_there(row):

@@ -19,6 +19,7 @@ A row of ``deleted`` has the page's former cells, and gone:by gone:reason gone:t
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
@@ -31,6 +32,7 @@ from wikka_port.schema import Head, TableSpec, fields_in
 
 MOVES: Final = b"moves"
 DELETED: Final = b"deleted"
+_DELETED_AT_ONCE: Final = 4  # pages of one name in one millisecond: a move takes longer
 _ONE: Final = {"max_versions": 1}
 TABLES: Final = (
     TableSpec(MOVES, {"m": _ONE, "e": _ONE}, {}),
@@ -119,6 +121,16 @@ class Journal:
     def pass_on(self, row: bytes, before: bytes, after: bytes) -> bool:
         """Change the state from ``before`` to ``after``; return False if another process has changed it already."""
         return self._rows.change(MOVES, row, {STATE: before}, {STATE: after})
+
+
+def deleted_rows_at(
+    rows: Rows, name: str, at_ms: int, columns: Sequence[bytes] | None = None
+) -> Iterator[tuple[bytes, Cells]]:
+    """Yield the rows of the pages of a name that were deleted at a time: one, or none."""
+    begin = deleted_row(name, at_ms, b"")
+    for row, cells in rows.scan(DELETED, begin, columns=columns, limit=_DELETED_AT_ONCE):
+        if row.startswith(begin) and is_there(cells):
+            yield row, cells
 
 
 LISTED_MAX: Final = 1_000  # deleted pages in the list of all names

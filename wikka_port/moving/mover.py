@@ -234,6 +234,10 @@ class Mover:
         """Return the row of a page without a mark; finish a move that marked it.  Raises Busy."""
         return self.free((schema.PAGES, page_key(name)))
 
+    def place_of(self, name: str) -> Place:
+        """Return the table and the row of a page."""
+        return schema.PAGES, page_key(name)
+
     def renamed_to(self, move_id: bytes) -> str:
         """Return the name that a page got by a rename, or "" if the move was no rename."""
         found = self.journal.read(move_id)

@@ -337,9 +337,13 @@ class StoredRights:
 
         Its first revision then comes under these rights.  Call ``announce_lists`` before.
         """
-        texts = {page_column(one): lists[one].encode() if one in lists else INHERITED for one in LISTED}
-        puts = {REVISION: next_revision(b"", token), OWN_OWNER: self._as_registered(owner).encode(), **texts}
+        puts = self.imported_cells(owner, lists, token)
         return self._rows.change(PAGES, page_key(name), {VERSIONCOUNT: None}, puts)
+
+    def imported_cells(self, owner: str, lists: Mapping[Privilege, str], token: str) -> dict[bytes, bytes]:
+        """Return the cells of the rights of a page that is imported."""
+        texts = {page_column(one): lists[one].encode() if one in lists else INHERITED for one in LISTED}
+        return {REVISION: next_revision(b"", token), OWN_OWNER: self._as_registered(owner).encode(), **texts}
 
     def drop(self, name: str) -> None:
         """Remove what ``add`` wrote, if the page did not come."""

@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.drawn_records import drawn_source
 from tests.support.golden import hold_to
-from tests.support.recorded_pages import FIXED, digests_of
+from tests.support.recorded_pages import FIXED, WITH_DELETED, digests_of
 from tests.support.seeds import seed
 from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.git_stream import write_git
@@ -61,7 +61,7 @@ def test_the_stream_is_as_it_was_kept() -> None:
 
 def test_what_is_read_is_what_was_written() -> None:
     print("seed", SEED)
-    for source in (FIXED, drawn_source(SEED)):
+    for source in (FIXED, WITH_DELETED, drawn_source(SEED)):
         with opened(written(source)) as stream:
             assert stream.site() == source.site()
             assert digests_of(stream).as_lines() == digests_of(source).as_lines()
@@ -69,13 +69,24 @@ def test_what_is_read_is_what_was_written() -> None:
 
 def test_git_takes_it_and_gives_it_back_without_a_difference(repository: Path) -> None:
     print("seed", SEED)
-    source = drawn_source(SEED)
-    git(repository, "fast-import", "--quiet", given=written(source))
-    git(repository, "fsck", "--strict")
-    with opened(git(repository, "fast-export", "--all")) as stream:
-        assert stream.site() == source.site()
-        assert digests_of(stream).as_lines() == digests_of(source).as_lines()
-        assert stream.remarks == []
+    for source in (drawn_source(SEED), WITH_DELETED):
+        git(repository, "fast-import", "--quiet", "--force", given=written(source))
+        git(repository, "fsck", "--strict")
+        with opened(git(repository, "fast-export", "--all")) as stream:
+            assert stream.site() == source.site()
+            assert digests_of(stream).as_lines() == digests_of(source).as_lines()
+            assert stream.remarks == []
+
+
+def test_a_deleted_page_is_not_in_the_tree_and_its_deletion_is_a_commit(repository: Path) -> None:
+    git(repository, "fast-import", "--quiet", given=written(WITH_DELETED))
+    names = git(repository, "ls-tree", "-r", "--name-only", "main").decode().splitlines()
+    assert len(names) == 5
+    of_deleted = ("log", "--diff-filter=D", "--grep=Wikka-Deleted", "--format=%an %at %s")
+    log = git(repository, *of_deleted).decode().splitlines()
+    assert log == ["Ada 1700000002 it was spam", "Ada 1700000000 Harbour/Pier: deleted"]
+    there = git(repository, "ls-tree", "-r", "--name-only", "main~4").decode().splitlines()
+    assert [name for name in there if name.startswith("Harbour/Pier%~")]
 
 
 def test_the_tree_is_what_a_person_expects(repository: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.drawn_records import drawn_source
-from tests.support.recorded_pages import FIXED, MemorySource, digests_of
+from tests.support.recorded_pages import FIXED, WITH_DELETED, MemorySource, digests_of
 from tests.support.seeds import seed
 from wikka_port.exchange.markdown_folder import AUTHOR, MarkdownFolder, write_folder
 from wikka_port.exchange.records import ExportError, RecordedPage, RevisionRecord
@@ -30,7 +30,8 @@ def revisions_of(folder: Path, name: str) -> list[RevisionRecord]:
 @pytest.mark.parametrize("convert", [False, True])
 def test_what_is_read_is_what_was_written(tmp_path: Path, convert: bool) -> None:
     print("seed", SEED)
-    for source, out in ((FIXED, tmp_path / "fixed"), (drawn_source(SEED), tmp_path / "drawn")):
+    for number, source in enumerate((FIXED, WITH_DELETED, drawn_source(SEED))):
+        out = tmp_path / f"{number}"
         digests = write_folder(source, out, convert=convert)
         folder = MarkdownFolder(out)
         assert folder.site() == source.site()
@@ -47,7 +48,7 @@ def test_texts_and_files_lie_where_a_person_expects_them(tmp_path: Path) -> None
         "files/Harbour/Pier/pier.txt": b"a pier\n",
         "日本.wikka": "===日本===\n".encode(),
     }
-    write_folder(FIXED, tmp_path / "converted", convert=True)
+    write_folder(WITH_DELETED, tmp_path / "converted", convert=True)
     assert files_in(tmp_path / "converted") == {"Harbour/Pier.md": b"# Zwei\n", "日本.md": "#### 日本\n".encode()}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.drawn_records import drawn_source
 from tests.support.golden import hold_to
-from tests.support.recorded_pages import FIXED, digests_of
+from tests.support.recorded_pages import FIXED, WITH_DELETED, digests_of
 from tests.support.seeds import seed
 from wikka_port.dump import DumpReader, PageStart, Revision
 from wikka_port.exchange.mediawiki_reader import MediaWikiExport
@@ -51,7 +51,7 @@ def test_the_xml_is_as_it_was_kept() -> None:
 
 def test_what_is_read_is_what_was_written() -> None:
     print("seed", SEED)
-    for source in (FIXED, drawn_source(SEED)):
+    for source in (FIXED, WITH_DELETED, drawn_source(SEED)):
         export = opened(written(source))
         assert export.site() == source.site()
         assert digests_of(export).as_lines() == digests_of(source).as_lines()
@@ -90,7 +90,7 @@ def test_elements_come_in_the_order_of_the_schema_and_ids_are_unique() -> None:
 
 
 def test_another_reader_of_such_dumps_sees_original_and_converted_texts() -> None:
-    events = list(DumpReader(io.BytesIO(written(FIXED))))
+    events = list(DumpReader(io.BytesIO(written(WITH_DELETED))))
     assert [event.title for event in events if isinstance(event, PageStart)] == ["Harbour/Pier", "日本"]
     texts = [(event.text, event.contributor, event.comment) for event in events if isinstance(event, Revision)]
     assert texts == [

@@ -9,15 +9,19 @@ from typing import BinaryIO
 
 import pytest
 
+from tests.support.drawn_records import drawn_source
 from tests.support.golden import FOLDER, hold_to
-from tests.support.recorded_pages import FIXED, digests_of
+from tests.support.recorded_pages import AGAIN, FIXED, SPAM, WITH_DELETED, digests_of
+from tests.support.seeds import seed
 from wikka_port.exchange.json_lines import JsonLines, write_lines
-from wikka_port.exchange.records import ExportError
+from wikka_port.exchange.records import ExportError, RecordSource
+
+SEED = seed(402)
 
 
-def written() -> bytes:
+def written(source: RecordSource = FIXED) -> bytes:
     out = io.BytesIO()
-    write_lines(FIXED, out.write)
+    write_lines(source, out.write)
     return out.getvalue()
 
 
@@ -40,6 +44,18 @@ def test_what_is_read_is_what_was_written() -> None:
     kept = (FOLDER / "wiki-export-json-lines.txt").read_text().splitlines()
     old = "".join(line.partition("  ")[2] + "\n" for line in kept).encode()
     assert digests_of(opened(old)).as_lines() == digests_of(FIXED).as_lines()
+
+
+def test_deleted_pages_say_when_by_whom_and_why() -> None:
+    print("seed", SEED)
+    found = [page.record for page in opened(written(WITH_DELETED)).pages()]
+    assert found[2:] == [SPAM.record, AGAIN.record]
+    for source in (WITH_DELETED, drawn_source(SEED)):
+        assert digests_of(opened(written(source))).as_lines() == digests_of(source).as_lines()
+    line = b'"deleted_ms":1700000000100,"deleted_by":"Ada"'
+    for other in (b'"deleted_by":"Ada"', b'"deleted_ms":9999999999999999,"deleted_by":"Ada"'):
+        with pytest.raises(ExportError, match="the time of the deletion is missing or too late"):
+            digests_of(opened(written(WITH_DELETED).replace(line, other)))
 
 
 def test_pages_whose_parts_are_passed_over_are_all_found() -> None:
