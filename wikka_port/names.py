@@ -74,10 +74,11 @@ def pages_above(name: str) -> list[str]:
     """Return the names of the pages above a subpage, the highest first: "A" and "A/B" of "A/B/C"."""
     parts = name.split("/")
     found = ("/".join(parts[:number]) for number in range(1, len(parts)))
-    return [above for above in found if _is_name(above)]
+    return [above for above in found if is_name(above)]
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Return whether ``text`` is a name in its one form."""
     try:
         return normalise(text) == text
     except InvalidName:

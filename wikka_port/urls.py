@@ -31,6 +31,7 @@ PAGE_HANDLERS: Final = frozenset({
     "show", "edit", "revisions", "revisions.xml", "history", "diff", "raw", "backlinks", "revert",
     "acls", "claim", "clone", "delete", "hide", "rename", "undelete", "draft", "grabcode", "html", "print", "showcode",
     "suggestion", "file", "files", "files.xml", "comments", "comments.xml", "watch",
+    "tree", "summary",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
     "inbox", "watches", "unsubscribe",

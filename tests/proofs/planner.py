@@ -1,7 +1,9 @@
 """python -m tests.proofs.planner: the master's planner alone, at the size of a large cluster, in virtual time.
 
 Some minutes of upheaval (deaths, quick and late returns, a server that keeps dying, drains, regions whose popularity
-jumps), then 14 minutes in which nothing happens.  Loads are Pareto's.  These bounds hold all the time:
+jumps), then 14 minutes in which nothing happens.  Loads are Pareto's, or with --counts those of the pages of a trace
+(``wikibench trace info --counts``), each in the region that the MD5 of its name falls into; a jump gives a region the
+load of another one.  These bounds hold all the time:
 
     * a region has an owner again within 0.2 s after its server was fenced
     * 2 moves at once per server (4 from a drained one), 8 in all
@@ -24,8 +26,11 @@ from __future__ import annotations
 import gc
 import sys
 from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import md5
 from random import Random
+from typing import IO
 
 import click
 from rich.console import Console
@@ -57,6 +62,7 @@ QUIET_MINUTES = 14
 BALANCED_MS = 5 * 60_000  # of the quiet minutes
 AT_REST_MS = 9 * 60_000
 MOST_TIMES = 1.25
+MEAN_LOAD = 3.0  # of a region, in requests per second: as Pareto's
 BESIDE_IT = 0.05  # of the mean: so much may stay beside a region that alone is over ``MOST_TIMES``
 
 
@@ -96,16 +102,33 @@ class _Decisions(deque[Decision]):
         self._trial.decided(decision)
 
 
+def loads_of(lines: Iterable[str], regions: int) -> tuple[float, ...]:
+    """Return the loads of so many regions, with a mean of MEAN_LOAD, of lines ``count name``.  Raises ValueError."""
+    loads = [0.0] * regions
+    for number, line in enumerate(lines, 1):
+        count, blank, name = line.rstrip("\n").partition(" ")
+        if not blank or not count.isdigit():
+            raise ValueError(f"line {number} is not 'count name', as wikibench trace info --counts writes it: {line!r}")
+        loads[int.from_bytes(md5(name.encode(), usedforsecurity=False).digest()[:8]) * regions >> 64] += int(count)
+    total = sum(loads)
+    if not total:
+        raise ValueError("no request is in the file of --counts")
+    return tuple(load * MEAN_LOAD * regions / total for load in loads)
+
+
 class Trial:
-    def __init__(self, size: Size, seed: int) -> None:
+    def __init__(self, size: Size, seed: int, loads: Sequence[float] = ()) -> None:
+        """Take ``loads``, one for each region; else they are Pareto's."""
         self.size = size
+        self._loads = loads
         self.findings = Findings()
         self._rng = Random(seed)
         infos = [RegionInfo(f"t{n % 50}", n + 2, b"%06d" % n, b"%06d" % (n + 1)) for n in range(size.regions)]
         self.cluster = PlannedCluster(infos, self._rng, seed=seed, with_data=False)
         self.cluster.after_event = self._look
         self.cluster.state.plans.decisions = _Decisions(self)
-        self._popularity = {info.region_id: self._pareto() for info in infos}
+        drawn = loads or [self._pareto() for _ in infos]
+        self._popularity = {info.region_id: load for info, load in zip(infos, drawn, strict=True)}
         self._lost: dict[int, int] = {}  # region -> when its server was fenced
         self._balanced: dict[int, int] = {}
         self._chosen: set[int] = set()  # by balance, not moved yet
@@ -117,6 +140,9 @@ class Trial:
 
     def _pareto(self) -> float:
         return min(self._rng.paretovariate(1.5), 3_000.0)
+
+    def _drawn(self) -> float:
+        return self._rng.choice(self._loads) if self._loads else self._pareto()
 
     # --- what is held ------------------------------------------------------------------------------
 
@@ -271,7 +297,7 @@ class Trial:
     def _jump(self) -> None:
         """Let some regions get many more, or many fewer, requests from now on."""
         for region in self._rng.sample(sorted(self._popularity), max(1, self.size.regions // 200)):
-            self._popularity[region] = self._pareto() * self._rng.choice((0.1, 1.0, 10.0))
+            self._popularity[region] = self._drawn() * self._rng.choice((0.1, 1.0, 10.0))
 
     def _settle(self) -> None:
         """Let all servers return, then make a last jump."""
@@ -306,9 +332,9 @@ class Trial:
         findings.digest = self._digest
 
 
-def tried(size: Size, seed: int) -> Findings:
+def tried(size: Size, seed: int, loads: Sequence[float] = ()) -> Findings:
     calm_collector()  # as every process of the store
-    return Trial(size, seed).run()
+    return Trial(size, seed, loads).run()
 
 
 def report(console: Console, rows: list[tuple[int, Findings]]) -> None:
@@ -337,9 +363,14 @@ def report(console: Console, rows: list[tuple[int, Findings]]) -> None:
 @click.option("--seeds", default=50, show_default=True, type=click.IntRange(1), help="So many, from --seed on.")
 @click.option("--seed", default=1, show_default=True, help="The first seed.")
 @click.option("--repeat/--no-repeat", default=True, show_default=True, help="The first seed twice: the same decisions.")
-def main(servers: int, regions: int, seeds: int, seed: int, repeat: bool) -> None:
+@click.option("--counts", type=click.File(), help="Loads of pages, which wikibench trace info --counts wrote.")
+def main(servers: int, regions: int, seeds: int, seed: int, repeat: bool, counts: IO[str] | None) -> None:
     """Show that the planner keeps its promises at the size of a large cluster.  Exit status 0: it does."""
     console = Console(width=140)
+    try:
+        loads = loads_of(counts, regions) if counts is not None else ()
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--counts") from error
     size = Size(servers, regions, deaths_per_minute=max(1, min(12, servers // 10)))
     rows: list[tuple[int, Findings]] = []
     problems = 0
@@ -347,7 +378,7 @@ def main(servers: int, regions: int, seeds: int, seed: int, repeat: bool) -> Non
     with Progress(console=console, disable=not console.is_terminal) as progress:
         for number in progress.track(numbers, description="seeds"):
             gc.unfreeze()  # what the seed before has left is collected
-            found = tried(size, number)
+            found = tried(size, number, loads)
             if rows and number == rows[0][0] and found.digest != rows[0][1].digest:
                 found.problems.append("the same seed gave other decisions")
             rows.append((number, found))

@@ -44,6 +44,7 @@ NO_PAGES: Final = frozenset(
         "recentchanges.xml",
         "comments.xml",
         "suggest",
+        "summary",
         "preview",
         "actions",
     }

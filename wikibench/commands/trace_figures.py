@@ -6,12 +6,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from wikibench.addresses.paths import name_path
 from wikibench.commands.passes import TRACES, ReadProgress, Span, noted, page_of
 from wikibench.errors import PlanError
 from wikibench.options import Share
@@ -21,6 +23,7 @@ from wikibench.trace.likeness import MEASURES, Profile, differences
 from wikibench.trace.lines import MICROS
 from wikibench.trace.sampling import PageCounts
 from wikibench.trace.source import Trace
+from wikibench.whole_files import write_whole
 
 TOP_PAGES: Final = 10
 HOURS_LISTED: Final = 48
@@ -30,22 +33,29 @@ _KINDS: Final = {"view": "views", "save": "edits", "missing": "views of missing 
 
 @click.command(context_settings=CONTEXT)
 @TRACES
-def info(sources: tuple[str, ...]) -> None:
-    """Say what is in a trace: requests, kinds, rate by hour, pages, disorder; of a folder also where it comes from."""
+@click.option("--counts", type=click.Path(), metavar="FILE", help="Write the requests of each page: count and name.")
+def info(sources: tuple[str, ...], counts: str | None) -> None:
+    """Say what is in a trace: requests, kinds, rate by hour, pages, disorder; of a folder also where it comes from.
+
+    \b
+      wikibench trace info day/ --counts popularity.txt
+
+    The counts are in order, the most wanted page first; at most 1,000,000 pages are counted.
+    """
     kinds: Counter[str] = Counter()
     hours: Counter[int] = Counter()
-    counts, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
+    pages, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
     heads = 0
     with report_errors(), ReadProgress() as note:
         found = Trace(sources, sort_window=1)  # as the lines come: to see their disorder
         if STDIN not in sources:  # which is read once
             found.open_all()
         requests = found.read() if found.folder is not None else found.raw()
-        for request in span.over(noted(requests, note, lambda: f"{len(counts.counts):,} pages")):
+        for request in span.over(noted(requests, note, lambda: f"{len(pages.counts):,} pages")):
             kinds[request.kind] += 1
             heads += request.is_head
             hours[request.time_us // HOUR_US] += 1
-            counts.add(page_of(request))
+            pages.add(page_of(request))
             whole += request.time_us % MICROS == 0
             disorder += request.time_us < latest
             latest = max(latest, request.time_us)
@@ -55,7 +65,11 @@ def info(sources: tuple[str, ...]) -> None:
     mean = span.count / seconds if seconds > 0 else float(span.count)
     whole_hours = [count for hour, count in hours.items() if span.first_us <= hour * HOUR_US <= span.last_us - HOUR_US]
     busiest = max(whole_hours) / 3_600.0 if whole_hours else mean
-    top = sorted(counts.counts.items(), key=lambda item: (-item[1], item[0]))[:TOP_PAGES]
+    wanted = sorted(pages.counts.items(), key=lambda item: (-item[1], item[0]))
+    if counts is not None:
+        with report_errors():
+            write_whole(Path(counts), "".join(f"{count} {name_path(page)}\n" for page, count in wanted))
+    top = wanted[:TOP_PAGES]
     said = ", ".join(f"{count:,} {_KINDS[kind]}" for kind, count in kinds.most_common())
     said += f"; {heads:,} by HEAD" if heads else ""
     rows = [
@@ -64,7 +78,7 @@ def info(sources: tuple[str, ...]) -> None:
         ("rate", f"{mean:.4g} per second in the mean, {busiest:.4g} in the busiest hour"),
         *_rows_of_hours(hours),
         ("times", f"{whole / span.count:.0%} in whole seconds, {disorder:,} earlier than the line before"),
-        ("pages", f"{len(counts.counts):,}; the first {len(top)} have {sum(n for _, n in top) / span.count:.1%}"),
+        ("pages", f"{len(pages.counts):,}; the first {len(top)} have {sum(n for _, n in top) / span.count:.1%}"),
         *((f"{count:,}", page or "/") for page, count in top),
     ]
     if found.folder is not None:

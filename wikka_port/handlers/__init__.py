@@ -30,6 +30,7 @@ from wikka_port.handlers.lists import (
     handle_recent_comments,
     handle_search,
     handle_suggest,
+    handle_tree,
     handle_wanted_pages,
 )
 from wikka_port.handlers.moves import (
@@ -51,7 +52,7 @@ from wikka_port.handlers.settings import handle_account, handle_sessions, handle
 from wikka_port.handlers.show import handle_html, handle_print, handle_show
 from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
 from wikka_port.handlers.site_rights import handle_groups, handle_rights
-from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code
+from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code, handle_summary
 from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
 from wikka_port.handlers.upload import handle_upload
@@ -119,7 +120,9 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "showcode": handle_show_code,
     "suggest": handle_suggest,
     "suggestion": handle_suggestion,
+    "summary": handle_summary,
     "theme": handle_theme,
+    "tree": handle_tree,
     "undelete": handle_undelete,
     "unsubscribe": handle_unsubscribe,
     "upload": handle_upload,

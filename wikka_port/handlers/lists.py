@@ -17,8 +17,10 @@ from wikka_port.comments.comment_rows import Comment
 from wikka_port.comments.recent_comments import beginning_of
 from wikka_port.comments.threads import NEWEST
 from wikka_port.feeds import Entry
-from wikka_port.names import InvalidName, normalise
+from wikka_port.names import InvalidName, normalise, pages_above
+from wikka_port.page_tree import searched_prefix, tree_of
 from wikka_port.refusals import missing_page
+from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded
 from wikka_port.search.query import QUERY_CHARS, parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
@@ -29,6 +31,7 @@ from wikka_port.urls import page_path, page_url, site_path
 FEED_ROWS: Final = 50
 SUMMARY_CHARS: Final = 300  # of a comment in a feed
 NAMES_FOUND: Final = 20  # names that contain the typed text, shown if no page has its words
+TREE_NAMES: Final = 1_000  # looked through for a tree
 PAGES_MAX: Final = -(-COUNTED // PER_PAGE)
 MAX_SUGGESTIONS: Final = 8
 HEADINGS: Final = 3  # of these; names stand before them
@@ -46,6 +49,24 @@ def handle_backlinks(site: Site, request: Request, name: str) -> Response:
     names, more = page_of(site.wiki.backlinks(name, after=request.args.get("after", ""), limit=size + 1), size)
     onward = page_path(name, "backlinks", after=names[-1]) if more else ""
     return site.html("backlinks.html", page_name=name, names=names, onward=onward)
+
+
+def handle_tree(site: Site, request: Request, name: str) -> Response:
+    """Show the pages above, beside and right below a page; ``?format=json`` gives the script of the page the same."""
+    site.wiki.access.require(name, Privilege.READ)
+    prefix = searched_prefix(name)
+    names, more = page_of(site.wiki.names(prefix=prefix, limit=TREE_NAMES + 1), TREE_NAMES)
+    existing = site.wiki.access.listed(site.wiki.existing([*pages_above(name), name]))
+    leaves = tree_of(name, [one for one in names if one.startswith(prefix)], existing)
+    onward = site_path("pageindex", letter=prefix) if more else ""
+    if request.args.get("format") != "json":
+        return site.html("tree.html", page_name=name, leaves=leaves, onward=onward)
+    shown = [
+        {"label": one.label, "path": page_url(one.name), "depth": one.depth, "there": one.is_there}
+        | ({"current": True} if one.is_current else {})
+        for one in leaves
+    ]
+    return unindexed(json.dumps({"pages": shown, "onward": onward}), "application/json", cache="no-store")
 
 
 def handle_orphaned_pages(site: Site, request: Request, name: str) -> Response:

@@ -30,6 +30,10 @@ from wikka_port.urls import page_path, page_url, with_query
 # Parameters that actions in a page read, and that show its comments.
 OF_ACTIONS: Final = frozenset({"year", "month", "letter", "phrase", "comments", "show_comments"})
 
+QUIET_FROM: Final = 8  # links to missing pages, if they are most of a page's links: they are shown quieter
+_LINK: Final = '<a href="/'
+_MISSING_LINK: Final = '/edit" class="missing"'
+
 
 def handle_show(site: Site, request: Request, name: str) -> Response:
     """Show the newest revision, or with ``?revision=N`` or ``?time=T`` an older one.
@@ -107,13 +111,16 @@ def _values(
 ) -> dict[str, Any]:
     heading = document.headings[0] if document.headings else None
     notes = site.visitor.is_active and site.wiki.access.can(page.name).write
+    content = page_html(site, page, document, edit=edit, notes=notes, parameters=parameters, existing=existing)
+    missing = content.count(_MISSING_LINK)
     return {
         "page_name": page.name,
         "page": page,
         "title": page.name if page.attribution else document.title or page.name,
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
-        "content": page_html(site, page, document, edit=edit, notes=notes, parameters=parameters, existing=existing),
+        "content": content,
+        "quiet": missing >= QUIET_FROM and 2 * missing > content.count(_LINK),
     }
 
 

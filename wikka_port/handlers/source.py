@@ -1,23 +1,28 @@
-"""The text of a page as it was typed: as a file, on a page, and each code block as a file."""
+"""The text of a page as it was typed: as a file, on a page, its first words, and each code block as a file."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.comments.recent_comments import beginning_of
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import tokens
 from wikka_port.markup.tokens import CodeBlock
 from wikka_port.pages import Page
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.request_queues import run_in_slow_lane
+from wikka_port.search.page_text import page_text
 from wikka_port.site import Site, conditional, number, unindexed
 from wikka_port.texts import _, _n
 from wikka_port.urls import page_url
 
+SUMMARY_CHARS: Final = 280
+SUMMARY_READ: Final = 4_000  # characters of a page's text that are read for a summary
 _NOT_IN_FILE_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -37,6 +42,16 @@ def handle_raw(site: Site, request: Request, name: str) -> Response:
         text, status = found.body or "", 200
     response = unindexed(text, "text/plain", status=status)
     return conditional(request, response) if status == 200 else response
+
+
+def handle_summary(site: Site, request: Request, name: str) -> Response:
+    """Answer with the first words of a page as JSON, ``{"name": ..., "text": ...}``, for who points at a link to it."""
+    page = site.wiki.page(name)
+    if page is None:
+        return unindexed("{}", "application/json", status=404)
+    begin = page_text(page.body[:SUMMARY_READ], autolink=page.autolink, markup=page.markup).text
+    text = beginning_of(begin, SUMMARY_CHARS)
+    return conditional(request, unindexed(json.dumps({"name": page.name, "text": text}), "application/json"))
 
 
 def handle_show_code(site: Site, request: Request, name: str) -> Response:

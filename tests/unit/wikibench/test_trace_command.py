@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.proofs.planner import MEAN_LOAD, loads_of
 from wikibench.cli import main
 from wikibench.trace.lines import parse
 
@@ -54,8 +55,14 @@ def test_from_logs_to_a_sample(logs: list[Path], tmp_path: Path) -> None:
     again = tmp_path / "again.trace.gz"
     command("trace", "read", *logs, "--out", again)
     assert again.read_bytes() == out.read_bytes(), "the same seed gives the same trace"
-    told = command("trace", "info", out)
+    counted = tmp_path / "counts"
+    told = command("trace", "info", out, "--counts", counted)
     assert told.exit_code == 0, told.output
+    rows = [(int(count), name) for count, _, name in (line.partition(" ") for line in counted.read_text().splitlines())]
+    assert (sum(count for count, _ in rows), len(rows), rows[0][1]) == (400, 8, "wiki/Hot")
+    assert rows == sorted(rows, key=lambda row: (-row[0], row[1]))
+    loads = loads_of(counted.read_text().splitlines(), 4)
+    assert (len(loads), round(sum(loads), 6)) == (4, 4 * MEAN_LOAD)
     for text in ("400 (400 views)", "8; the first 8 have 100.0%", "wiki/Hot", "0 earlier than the line before"):
         assert text in told.output
     cut = command("trace", "sample", out, "--pages", "50%", "--out", small)

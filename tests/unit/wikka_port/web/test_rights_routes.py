@@ -48,6 +48,8 @@ PAGE_QUERIES = {
     "print": [""],
     "revisions.xml": ["", "?format=rss"],
     "showcode": [""],
+    "summary": [""],
+    "tree": ["", "?format=json"],
     "suggestion": ["", "?id=0123456789abcdef"],
     "watch": [""],
     "diff": ["", "?a=1&b=2", "?a=1&b=2&style=inline"],
