@@ -55,7 +55,7 @@ class NoticeWriter:
         said = self.languages.catalogue(account.settings.language or self.config.language)
         token = unsubscribe_token(self.directory.secret, account.row, account.id)
         leave = self.base + site_path("unsubscribe", token=token)
-        first = said.gettext(_DIGEST) if due.is_digest else _sentence(said, listed[0])
+        first = said.gettext(_DIGEST) if due.is_digest else sentence_of(said, listed[0])
         return Mail(
             to=account.email,
             subject=f"{self.config.site_name}: {first}",
@@ -66,7 +66,7 @@ class NoticeWriter:
 
     def _text(self, said: Catalogue, listed: Sequence[ListedNotice], leave: str) -> str:
         parts = [
-            "\n".join(line for line in (_sentence(said, one), _quoted(one), f"    {self.base}{_path(one)}") if line)
+            "\n".join(line for line in (sentence_of(said, one), _quoted(one), f"    {self.base}{path_of(one)}") if line)
             for one in listed
         ]
         foot = said.gettext(_FOOT).format(address=leave)
@@ -81,7 +81,8 @@ def make_sender(wiki: Wiki, config: WikiConfig, deliver: Callable[[Mail], None] 
     return Sender(wiki.rows, directory, writer, deliver or deliver_by(config.mail), clock_ms)
 
 
-def _sentence(said: Catalogue, one: ListedNotice) -> str:
+def sentence_of(said: Catalogue, one: ListedNotice) -> str:
+    """Return a notice as a sentence, in a language."""
     sentence = _MENTIONED if one.notice.mention else _SENTENCES[one.notice.kind]
     return said.gettext(sentence).format(by=one.change.author, page=one.page)
 
@@ -90,7 +91,8 @@ def _quoted(one: ListedNotice) -> str:
     return f"    {one.beginning}" if one.beginning else ""
 
 
-def _path(one: ListedNotice) -> str:
+def path_of(one: ListedNotice) -> str:
+    """Return where a notice leads: the comment, the new page, or what the edit changed."""
     number = one.notice.head.number
     if one.notice.kind == COMMENT:
         return f"{page_path(one.page, 'comments', at=one.notice.comment)}#c{one.notice.comment}"

@@ -34,7 +34,7 @@ PAGE_HANDLERS: Final = frozenset({
     "tree", "summary",
 })  # fmt: skip
 SITE_HANDLERS: Final = frozenset({
-    "inbox", "watches", "unsubscribe",
+    "inbox", "inbox.xml", "watches", "unsubscribe",
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",

@@ -43,6 +43,7 @@ NO_PAGES: Final = frozenset(
         "revisions.xml",
         "recentchanges.xml",
         "comments.xml",
+        "inbox.xml",
         "suggest",
         "summary",
         "preview",

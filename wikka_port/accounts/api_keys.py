@@ -13,6 +13,8 @@ A key acts for its account and has the account's rights, within its scopes:
     read    GET
     write   change pages and files
     admin   change rights, and do what only administrators may; without it an administrator's key has no such right
+    feed    read the inbox as a feed.  The token stands in the feed's address, which programs keep and show, so such a
+            key has no other scope, and the API takes it for nothing
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Final
 from wikka_port.accounts import tables
 from wikka_port.accounts.records import Account, account_of
 from wikka_port.accounts.rows import Rows
-from wikka_port.accounts.sessions import SEEN_EVERY_S, Ticket, ticket_of, visitor_of
+from wikka_port.accounts.sessions import SEEN_EVERY_S, Ticket, news_after, ticket_of, visitor_of
 from wikka_port.accounts.tables import KEY, USERS
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
@@ -35,13 +37,18 @@ from wikka_port.visitors import Visitor
 READ: Final = "read"
 WRITE: Final = "write"
 ADMIN: Final = "admin"
-SCOPES: Final = {READ: N_("read"), WRITE: N_("write"), ADMIN: N_("administer")}  # the names that people see
+FEED: Final = "feed"
+# The names that people see.
+SCOPES: Final = {READ: N_("read"), WRITE: N_("write"), ADMIN: N_("administer"), FEED: N_("only the feed of the inbox")}
 KEYS_MAX: Final = 20  # of an account
 LABEL_CHARS_MAX: Final = 60
 DAYS_MAX: Final = 730
 _PREFIX: Final = "wk_"  # by which scanners for leaked secrets find a token
 _DAY_MS: Final = 24 * 3600 * 1000
-_ACCOUNT_COLUMNS: Final = (tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS, b"settings")
+_ACCOUNT_COLUMNS: Final = (
+    *(tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS),
+    *(tables.NEWS, tables.SEEN, b"settings"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,8 @@ class ApiKeys:
         if now >= key.seen_ms + SEEN_EVERY_S * 1000:
             seen = pack_key(replace(key, seen_ms=now))
             self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
-        visitor = visitor_of(account, network_hash)
-        return Caller(replace(visitor, admin=visitor.admin and ADMIN in key.scopes, by_key=True), key.scopes)
+        visitor = replace(visitor_of(account, network_hash), by_key=True, news_after_ms=news_after(cells))
+        return Caller(replace(visitor, admin=visitor.admin and ADMIN in key.scopes), key.scopes)
 
     def issue(self, account: Account, *, label: str, scopes: Collection[str], days: int) -> str:
         """Make a key of the account and return its token, which the store does not have.
@@ -131,6 +138,10 @@ class ApiKeys:
         """
         if not scopes or not set(scopes) <= SCOPES.keys() or not 1 <= days <= DAYS_MAX:
             raise ValueError(f"no key has the scopes {sorted(scopes)} and {days} days")
+        if FEED in scopes and len(set(scopes)) > 1:
+            raise KeyNotMade(
+                _("A key for the feed stands in an address, so it can do nothing else. Make a second key.")
+            )
         now = self._clock()
         found = self.of(account.row)
         over = [one.column for one in found if one.key.expires_ms <= now]

@@ -152,7 +152,7 @@ class Sessions:
         if session.is_to_be_seen(now):
             seen = pack_session(replace(session, seen_ms=now))
             self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
-        return replace(visitor_of(account, network_hash, ticket.column), news_after_ms=_news_after(cells))
+        return replace(visitor_of(account, network_hash, ticket.column), news_after_ms=news_after(cells))
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
         """Begin a session and return its cookie, or None if the account's password was changed meanwhile."""
@@ -183,7 +183,7 @@ class Sessions:
             self._rows.delete(USERS, row, [column])
 
 
-def _news_after(cells: Mapping[bytes, bytes]) -> int:
+def news_after(cells: Mapping[bytes, bytes]) -> int:
     """Return the time after which the account has unread notices, or -1 if it has none."""
     newest, seen = (cells.get(column, b"") for column in (tables.NEWS, tables.SEEN))
     seen_ms = int(seen) if seen.isdigit() else 0

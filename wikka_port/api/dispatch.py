@@ -91,7 +91,7 @@ def _run(site: Site, request: Request, network: str) -> Response:
         if caller is None:
             return _unauthorized(_("This key is unknown, or it has ended."), "invalid_token")
         visitor, scopes = caller.visitor, caller.scopes
-    if operation.scope not in scopes:
+    if operation.scope not in scopes or (token is None and operation.needs_key):
         if token is None:
             return _unauthorized(_("This needs a key: make one in the settings of your account."), "")
         raise Rejected(403, _("The key has not the scope “{scope}”.", scope=operation.scope))

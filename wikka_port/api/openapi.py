@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wikka_port.accounts.api_keys import READ
 from wikka_port.api import records
 from wikka_port.api.operations import OPERATIONS, PREFIX, Operation
 
@@ -85,7 +84,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         "operationId": operation.id,
         "summary": operation.says,
         "description": f"Scope: {operation.scope}.",
-        "security": [*key, {}] if operation.scope == READ else key,
+        "security": key if operation.needs_key else [*key, {}],
         "parameters": [*_parameters(operation.parameters), *_headers(operation)],
         "responses": _responses(operation),
     }

@@ -16,7 +16,7 @@ from typing import Final
 from werkzeug.wrappers import Response
 
 from wikka_port.accounts.api_keys import ADMIN, READ, WRITE
-from wikka_port.api import comment_calls, file_calls, list_calls, page_calls, records
+from wikka_port.api import comment_calls, file_calls, list_calls, notice_calls, page_calls, records
 from wikka_port.api.call import Call
 from wikka_port.texts import N_
 from wikka_port.urls import API_PREFIX
@@ -39,6 +39,11 @@ class Operation:
     takes_content: bool = False  # the body is a file
     sends_content: bool = False
     refusals: tuple[int, ...] = ()  # of this operation, beside the common ones
+    of_account: bool = False  # it reads what an account has, so it needs a key, whatever the scope
+
+    @property
+    def needs_key(self) -> bool:
+        return self.of_account or self.scope != READ
 
     @property
     def statuses(self) -> tuple[int, ...]:
@@ -48,6 +53,8 @@ class Operation:
             found |= {403, 429}
         if "name" in self.parameters.__struct_fields__:
             found |= {403, 404}
+        if self.of_account:
+            found |= {403}
         if self.body is not None:
             found |= {413, 415}
         if self.preconditions in ("change", "put"):
@@ -164,6 +171,38 @@ OPERATIONS: Final = (
         preconditions="put",
         takes_content=True,
         refusals=(409, 411, 413, 415),
+    ),
+    Operation(
+        *("GET", "/watches", "listWatches", N_("What the account watches"), READ, notice_calls.list_watches, _NONE),
+        {200: records.Watches},
+        of_account=True,
+    ),
+    Operation(
+        *("PUT", "/watch", "watch", N_("Watch a page, or all pages below a name"), WRITE, notice_calls.watch),
+        *(records.NewWatch, {200: records.WatchRecord}),
+        refusals=(409,),
+    ),
+    Operation(
+        *("DELETE", "/watch", "unwatch", N_("End a watch"), WRITE, notice_calls.unwatch, records.OneWatch),
+        {204: None},
+    ),
+    Operation(
+        *("GET", "/inbox", "readInbox", N_("Notices, the newest first"), READ, notice_calls.read_inbox),
+        *(records.SomeNotices, {200: records.Inbox}),
+        of_account=True,
+    ),
+    Operation(
+        *("POST", "/inbox/read", "markRead", N_("Mark notices as read"), WRITE, notice_calls.mark_read, _NONE),
+        {204: None},
+        body=records.ReadUntil,
+    ),
+    Operation(
+        *("DELETE", "/inbox", "clearInbox", N_("Delete a notice and all earlier ones"), WRITE),
+        *(notice_calls.clear_inbox, records.NoticesUntil, {204: None}),
+    ),
+    Operation(
+        *("DELETE", "/inbox/notice", "removeNotice", N_("Delete a notice"), WRITE, notice_calls.remove_notice),
+        *(records.OneNotice, {204: None}),
     ),
     Operation(
         *("GET", "/search", "search", N_("Search texts and names"), READ, list_calls.search, records.Words),

@@ -14,7 +14,9 @@ from wikka_port.accounts.api_keys import SCOPES
 from wikka_port.comments.comment_rows import REMOVED, VISIBLE, WAITING, Comment
 from wikka_port.listings import RecentChange
 from wikka_port.names import MAX_NAME_BYTES
+from wikka_port.notices.notice_rows import COMMENT, EDIT, NEW, PLACE_CHARS
 from wikka_port.page_rows import Page, Revision
+from wikka_port.rights.guarded_notices import ListedNotice, ListedWatch
 from wikka_port.schema import OF_ACCOUNTS
 
 LIMIT_MAX: Final = 500  # of items in one answer
@@ -126,6 +128,33 @@ class OneComment(Parameters, frozen=True):
     number: Annotated[int, Meta(ge=1, le=10**7 - 1, description="The number of the comment.")]
 
 
+class NewWatch(Parameters, frozen=True):
+    name: Annotated[str, Meta(max_length=MAX_NAME_BYTES, description='A page; "" with `below` is the whole wiki.')]
+    below: Annotated[bool, Meta(description="All pages below the name, and the page of the name.")] = False
+
+
+class OneWatch(Parameters, frozen=True):
+    id: Annotated[str, Meta(min_length=1, max_length=2 * MAX_NAME_BYTES, description="The `id` of a watch.")]
+
+
+NoticeId = Annotated[
+    str, Meta(max_length=PLACE_CHARS, pattern="^[0-9]{13}[0-9a-f]{16}$", description="The `id` of a notice.")
+]
+
+
+class SomeNotices(Parameters, frozen=True):
+    before: NoticeId | None = None
+    limit: Limit = 50
+
+
+class OneNotice(Parameters, frozen=True):
+    id: NoticeId
+
+
+class NoticesUntil(Parameters, frozen=True):
+    until: NoticeId
+
+
 # --- bodies of requests ------------------------------------------------------------------------
 
 
@@ -153,6 +182,10 @@ class NewComment(Body, frozen=True):
 
 class CommentText(Body, frozen=True):
     text: Annotated[str, Meta(min_length=1)]
+
+
+class ReadUntil(Body, frozen=True):
+    until: NoticeId  # and all earlier ones
 
 
 Entries = Annotated[str, Meta(max_length=5_000, description="Entries of a list, one a line; null: the page has none.")]
@@ -322,6 +355,59 @@ class Comments(Record, frozen=True):
     parts: int
 
 
+class WatchRecord(Record, frozen=True):
+    id: str
+    name: Annotated[str, Meta(description='"" is the whole wiki.')]
+    below: bool
+    since: Milliseconds
+
+    @classmethod
+    def of(cls, one: ListedWatch) -> WatchRecord:
+        watch = one.watch
+        target = watch.target.decode(errors="replace")
+        return cls(id=target, name=one.name, below=watch.is_below, since=watch.since_ms)
+
+
+class Watches(Record, frozen=True):
+    watches: list[WatchRecord]
+
+
+class NoticeRecord(Record, frozen=True):
+    id: str
+    kind: Literal["edit", "new", "comment"]
+    page: str
+    number: Annotated[int, Meta(description="Of the revision, or of the comment.")]
+    time: Milliseconds
+    author: str
+    signed: str
+    text: Annotated[str, Meta(description="The note of the edit, or how the comment begins.")]
+    mention: Annotated[bool, Meta(description="Whether the change names the account.")]
+    unread: bool
+
+    @classmethod
+    def of(cls, one: ListedNotice) -> NoticeRecord:
+        notice = one.notice
+        is_comment = notice.kind == COMMENT
+        return cls(
+            id=one.place,
+            kind=_KINDS[notice.kind],
+            page=one.page,
+            number=notice.comment if is_comment else notice.head.number,
+            time=one.time_ms,
+            author=one.change.author,
+            signed=one.change.signed,
+            text=one.beginning,
+            mention=bool(notice.mention),
+            unread=one.is_unread,
+        )
+
+
+class Inbox(Record, frozen=True):
+    notices: list[NoticeRecord]
+    next: str | None
+    unread: Annotated[int, Meta(description="Unread notices; 100 stands for more than 99.")]
+
+
 class Me(Record, frozen=True):
     name: str | None
     scopes: list[str]
@@ -363,4 +449,5 @@ def page_etag(page: Revision) -> str:
     return f'"{page.number}.{page.token}"'
 
 
-assert tuple(SCOPES) == ("read", "write", "admin")
+_KINDS: Final[Mapping[str, Literal["edit", "new", "comment"]]] = {EDIT: "edit", NEW: "new", COMMENT: "comment"}
+assert tuple(SCOPES) == ("read", "write", "admin", "feed")

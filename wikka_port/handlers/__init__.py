@@ -57,7 +57,13 @@ from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
 from wikka_port.handlers.upload import handle_upload
 from wikka_port.handlers.users import handle_users
-from wikka_port.handlers.watching import handle_inbox, handle_unsubscribe, handle_watch, handle_watches
+from wikka_port.handlers.watching import (
+    handle_inbox,
+    handle_inbox_feed,
+    handle_unsubscribe,
+    handle_watch,
+    handle_watches,
+)
 from wikka_port.site import Site
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS
 
@@ -91,6 +97,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "history": handle_history,
     "html": handle_html,
     "inbox": handle_inbox,
+    "inbox.xml": handle_inbox_feed,
     "keys": handle_keys,
     "login": handle_login,
     "logout": handle_logout,

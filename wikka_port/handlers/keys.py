@@ -9,7 +9,8 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.api_keys import DAYS_MAX, KEYS_MAX, LABEL_CHARS_MAX, SCOPES, KeyNotMade
+from wikka_port.accounts.api_keys import DAYS_MAX, FEED, KEYS_MAX, LABEL_CHARS_MAX, SCOPES, KeyNotMade
+from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
@@ -56,7 +57,8 @@ def _make(site: Site, request: Request, account: Account) -> Response:
     except KeyNotMade as refused:
         raise Refused(str(refused), 409) from None
     _note(site, request, "key made", f"{' '.join(scopes)}, {days} days: {label}")
-    return _form(site, request, account, token=token)
+    feed = public_address(site.config) + site_path("inbox.xml", key=token) if FEED in scopes else ""
+    return _form(site, request, account, token=token, feed=feed)
 
 
 def _note(site: Site, request: Request, what: str, said: str) -> None:
@@ -64,7 +66,14 @@ def _note(site: Site, request: Request, what: str, said: str) -> None:
 
 
 def _form(
-    site: Site, request: Request, account: Account, *, status: int = 200, problem: str = "", token: str = ""
+    site: Site,
+    request: Request,
+    account: Account,
+    *,
+    status: int = 200,
+    problem: str = "",
+    token: str = "",
+    feed: str = "",
 ) -> Response:
     typed = request.form if problem else {}
     now = site.accounts.clock_ms()
@@ -83,5 +92,6 @@ def _form(
         chosen={scope for scope in SCOPES if typed.get(f"scope_{scope}")} if typed else {"read"},
         chosen_days=number_in(typed, "days") if typed else 90,
         token=token,
+        feed=feed,
         problem=problem,
     )

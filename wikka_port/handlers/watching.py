@@ -3,6 +3,7 @@
     /Name/watch      watch the page, or the page with all pages below it, or stop
     /-/watches       all watches; end one, watch all pages below a name
     /-/inbox         the notices: mark all as read, delete one or all that the page shows
+    /-/inbox.xml     the newest notices as a feed, for a key that may do nothing else
     /-/unsubscribe   end the mails of an account by the link in one of them, without a sign-in
 
 Forms that delete or mark name the newest notice that their page showed, so that a later one stays and stays unread.
@@ -15,22 +16,27 @@ from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.api_keys import FEED
+from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.sessions import visitor_of
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.feeds import Entry
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_same_origin
 from wikka_port.limits import NOTICES_LISTED, WATCHES_MAX
 from wikka_port.names import normalise
+from wikka_port.notice_mail import path_of, sentence_of
 from wikka_port.notices.notice_rows import COMMENT, NEW, PLACE_CHARS, below_target, is_place, page_target, time_of_place
 from wikka_port.notices.unsubscribing import is_token_of, row_of_token
 from wikka_port.notices.watching import TooManyWatches
 from wikka_port.page_rows import Page
 from wikka_port.refusals import missing_page
 from wikka_port.rights.guarded_notices import history_of
-from wikka_port.site import Site, redirect
-from wikka_port.texts import N_, _
+from wikka_port.site import Site, feed_answer, redirect, unindexed
+from wikka_port.texts import N_, _, speak, spoken
 from wikka_port.urls import page_path, site_path
 
 TARGET_CHARS: Final = 600  # of a watch in a form
+NO_FEED: Final = N_("This is the address of no feed: its key is not there, is not one for the feed, or has ended.")
 NO_LINK: Final = N_("This link ends no mails: it is not complete, or its account has ended.")
 UNSUBSCRIBED: Final = N_("You get no more mails of notices. Your settings can turn them on again.")
 FULL: Final = N_("You watch {most} things already, which is the most: end a watch first.")
@@ -136,6 +142,30 @@ def handle_inbox(site: Site, request: Request, _name: str) -> Response:
         return redirect(site_path("inbox"))
 
     return answer_form(site, request, form, change)
+
+
+def handle_inbox_feed(site: Site, request: Request, _name: str) -> Response:
+    """Answer with the newest notices of the account whose key the address has; a session counts for nothing here.
+
+    The feed's own address is in it without the key, since readers show it and pass it on.
+    """
+    token = request.args.get("key", "")
+    caller = site.accounts.keys.caller(token, site.visitor.network_hash) if token else None
+    if caller is None or FEED not in caller.scopes:
+        return unindexed(_(NO_FEED), "text/plain", status=403, cache="private, no-store")
+    own = site.for_visitor(caller.visitor)
+    speak(site.language_of(caller.visitor))
+    found, _onward = own.wiki.notices.part(after_ms=-1, limit=NOTICES_LISTED)
+    base = public_address(site.config)
+    entries = [
+        Entry(sentence_of(spoken(), one), base + path_of(one), one.time_ms, one.change.author, one.beginning)
+        for one in found
+    ]
+    title = _("{site}: inbox of {name}", site=site.config.site_name, name=caller.visitor.signature)
+    path = site_path("inbox.xml", of=caller.visitor.signature)
+    response = feed_answer(request, base, title, path, site_path("inbox"), entries)
+    response.headers["Cache-Control"] = "private, no-cache"
+    return response
 
 
 def handle_unsubscribe(site: Site, request: Request, _name: str) -> Response:

@@ -77,6 +77,7 @@ SITE_QUERIES = {
     "moves": ["", "?job=0123456789abcdef"],
     "login": ["", "?to=/Sekretum_own"],
     "inbox": ["", "?before=0123456789abc0123456789abcdef"],
+    "inbox.xml": ["", "?key=x", "?key=wk_YWRh.0123456789abcdef0123456789abcdef0123456789a"],
     "watches": [""],
     "keys": [""],
     "logout": [""],
