@@ -1,5 +1,5 @@
 """A wiki for exports, drawn from a seed: awkward names, both formats, languages, hidden and minor revisions, rights,
-files with versions, comments, a page that was renamed, and deleted ones."""
+files with versions, comments, a page that was renamed, one with files that redirects, and deleted ones."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ NOTES = ("", "fixed", "two\nlines", 'with "quotes" & <tags>', "Wikka-Name: not a
 START_MS = 1_700_000_000_000
 
 
-def fill(wiki: Wiki, seed: int, names: Sequence[str] = NAMES) -> None:
-    """Write the wiki, one save after another; times of the pages are mixed."""
+def fill(wiki: Wiki, seed: int, names: Sequence[str] = NAMES, at: str = "") -> None:
+    """Write the wiki, one save after another; names begin with ``at``, and times of the pages are mixed."""
     draw = Random(seed)
     wiki.rights.change_rules("", {Privilege.WRITE: "+", Privilege.READ: "*"}, wiki.rights.rules())
     wiki.rights.change_rules("private/", {Privilege.READ: "+"}, wiki.rights.rules())
     for name in names:
         times = sorted(draw.sample(range(START_MS, START_MS + 10**9), draw.choice((1, 2, 5))))
-        fill_page(wiki, name, draw, times)
-    wiki.mover.rename("A", "Moved ship", By("Ada", "account", "a better name"))
-    number = wiki.head("Moved ship").number
-    wiki.save("Moved ship", "after the move", author="Ada", signed="account", base=number)
-    for name, reason in (
-        ("Moved ship", "twice"),
-        ("Gone/Spam", 'it was "spam"\n<b>'),
-        ("Gone/Spam", ""),
-        ("gone/spam", ""),
-    ):
-        if name != "Moved ship":
+        fill_page(wiki, at + name, draw, times)
+    moved, spam = f"{at}Moved ship", f"{at}Gone/Spam"
+    wiki.mover.rename(f"{at}A", moved, By("Ada", "account", "a better name"))
+    number = wiki.head(moved).number
+    wiki.save(moved, "after the move", author="Ada", signed="account", base=number)
+    for name, reason in ((moved, "twice"), (spam, 'it was "spam"\n<b>'), (spam, ""), (spam.lower(), "")):
+        if name != moved:
             fill_page(wiki, name, draw, sorted(draw.sample(range(START_MS, START_MS + 10**9), 3)))
         wiki.mover.delete(name, By("Ada", "account", reason))
-    fill_page(wiki, "Gone/Spam", draw, [START_MS + 5])
+    fill_page(wiki, spam, draw, [START_MS + 5])
+    old = f"{at}Old pier"
+    wiki.save(old, "a pier", author="Ada", base=0)
+    add_file(wiki.files, old, "pier.txt", b"a pier", By("Ada"))
+    wiki.save(old, f"#REDIRECT [[{at}HomePage]]", author="Ada", base=1)
 
 
 def fill_page(wiki: Wiki, name: str, draw: Random, times: list[int]) -> None:

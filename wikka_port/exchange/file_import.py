@@ -100,7 +100,7 @@ class FileImport:
         return stored
 
     def _store(self, page: str, one: FileRecord, content: Iterator[bytes], by: By, replaces: str) -> FileVersion:
-        upload: Upload = self._files.begin(page, one.name, _OWNER, one.size_bytes, allow=_anybody)
+        upload: Upload = self._files.begin(page, one.name, _OWNER, one.size_bytes, allow=_anybody, follow=False)
         try:
             writer = self._files.writer(upload)
             for piece in content:

@@ -132,16 +132,27 @@ class StoredFiles:
     # --- uploads -----------------------------------------------------------------------------------
 
     def begin(
-        self, page: str, name: str, owner: str, length_bytes: int = 0, *, allow: Allow, fields: str = ""
+        self,
+        page: str,
+        name: str,
+        owner: str,
+        length_bytes: int = 0,
+        *,
+        allow: Allow,
+        fields: str = "",
+        follow: bool = True,
     ) -> Upload:
         """Begin an upload; ``length_bytes`` is 0 if it is not known.
+
+        A page that redirects is replaced by its target, unless not to ``follow``: an import gives it its own files.
 
         Raises InvalidFileName, TooLarge, TooManyFiles, NoSavedPage and what ``allow`` raises.
         """
         cleaned = clean_file_name(name)
         if length_bytes > self.most_bytes:
             raise TooLarge(self.most_bytes)
-        place = self._place_to_fill(normalise(page))
+        name_of_page = normalise(page)
+        place = self._place_to_fill(name_of_page) if follow else self.committing.find_page(name_of_page, b"")
         allow(place.name, place.rights)
         self._check_count(place, place.named(cleaned)[1])
         upload = Upload(

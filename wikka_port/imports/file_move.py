@@ -22,6 +22,7 @@ from wikka_port.files.refusals import FileRefused, NoSavedPage
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.imports.source_folder import SourceFolder
 from wikka_port.moving.mover import By
+from wikka_port.rights.rules import PageRights
 from wikka_port.wikkawiki.comparison import Compared, record_digest
 
 _LARGE_FILE: Final = b"version https://git-lfs.github.com/spec/"
@@ -50,6 +51,10 @@ class MovedFile:
     def called(self) -> str:
         """The path as a person reads it."""
         return self.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _anybody(_name: str, _rights: PageRights) -> None:
+    """Allow the upload: a command is run by the operator of the wiki."""
 
 
 class FileMove:
@@ -115,7 +120,7 @@ class FileMove:
                 return
             name = clean_file_name(moved.name)
             current = self._files.files_of(moved.page).get(name)
-            upload = self._files.begin(moved.page, name, self._owner, size_bytes, allow=lambda _name, _rights: None)
+            upload = self._files.begin(moved.page, name, self._owner, size_bytes, allow=_anybody, follow=False)
             self._store(upload, moved.path, "" if current is None or not current.is_there else current.token)
             self.report.stored.append(moved.called)
         except NoSavedPage:
@@ -148,7 +153,7 @@ class FileMove:
             for piece in self._folder.pieces_of(path):
                 writer.write_piece(piece)
             upload = self._files.settle(writer.finish_part(), keep_metadata=True)
-            self._files.commit(upload, self._by, replaces=replaces, allow=lambda _name, _rights: None)
+            self._files.commit(upload, self._by, replaces=replaces, allow=_anybody)
         except (FileRefused, NotAccepted, InvalidFileName, OSError):
             self._files.abandon(upload)
             raise
