@@ -15,10 +15,12 @@ from tests.integration.test_wiki_export import store_of, wiki_in
 from tests.support.exported_wiki import add_file, anybody, fill, png_of
 from tests.support.seeds import seed
 from wikka_port.cli import main
-from wikka_port.exchange import static_site
+from wikka_port.exchange import static_site, static_written
+from wikka_port.exchange.page_source import StorePages
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import Privilege
+from wikka_port.visitors import NOBODY, Visitor
 
 SEED = seed(392)
 BY = By("Ada", "account", "")
@@ -152,24 +154,90 @@ def test_an_index_of_several_files_has_every_page_once(
     assert len(files) == -(-len(found) // 3)
 
 
+def test_the_index_says_who_wrote_a_page_last_and_when(public: Path) -> None:
+    index = (public / "index.html").read_text()
+    line = next(line for line in index.splitlines() if line.startswith("<li>") and ">HomePage</a>" in line)
+    assert "<time datetime=" in line
+    assert '<span class="author">Ada</span>' in line
+
+
 class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("step", [1, 9, 25])
-def test_a_killed_export_leaves_no_folder_of_the_name_and_the_next_one_begins_anew(
-    wiki: Wiki, tmp_path: Path, step: int
-) -> None:
+def killed_export(wiki: Wiki, out: Path, at: int, visitor: Visitor = static_site.OPERATOR) -> None:
+    """Write the site until ``at`` pages were read and written, all of which are recorded by then."""
+
     def progress(read: int, written: int) -> None:
-        if read + written == step:
+        if read + written == at:
             raise Killed
 
-    out = tmp_path / "site"
     with pytest.raises(Killed):
-        static_site.write_site(wiki, static_site.OPERATOR, static_site.WikiConfig(), out, progress)
+        static_site.write_site(wiki, visitor, static_site.WikiConfig(), out, progress)
+
+
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static_written, "NOTED", 1)
+
+
+@pytest.mark.usefixtures("one_by_one")
+@pytest.mark.parametrize("step", [1, 9, 22, 25])
+def test_a_killed_export_leaves_no_folder_of_the_name_and_the_next_one_continues_it(
+    wiki: Wiki, tmp_path: Path, step: int
+) -> None:
+    out = tmp_path / "site"
+    killed_export(wiki, out, step)
     assert [path.name for path in tmp_path.iterdir()] == ["site.part"]
-    assert export(wiki, out).exit_code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+    done = export(wiki, out)
+    assert done.exit_code == 0
+    assert export(wiki, tmp_path / "anew").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["anew", "site"]
+    assert bytes_of(out) == bytes_of(tmp_path / "anew")
+    assert ("were written by an earlier export" in done.stderr) is (step > 20)
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_a_continued_export_has_nothing_of_pages_that_were_changed_hidden_or_damaged_meanwhile(
+    wiki: Wiki, tmp_path: Path
+) -> None:
+    out, part = tmp_path / "site", tmp_path / "site.part"
+    for name in ("Edited", "Hidden", "Linked", "Damaged"):
+        wiki.save(name, "a text of before", author="Ada", base=0)
+    killed_export(wiki, out, 2 * len(pages_of_wiki(wiki)), NOBODY)
+    assert (part / "pages/Hidden.html").is_file()
+    wiki.save("Edited", "a text of after [[Linked]]", author="Eve", base=1)
+    wiki.rights.change("Hidden", wiki.rights.of(["Hidden"])["Hidden"], "Ada", {Privilege.READ: "Ada"})
+    (part / "pages/Damaged.html").write_bytes(b"")
+    report = static_site.write_site(wiki, NOBODY, static_site.WikiConfig(), out)
+    assert 0 < report.kept < report.pages
+    assert not (out / "pages/Hidden.html").exists()
+    assert "a text of after" in (out / "pages/Edited.html").read_text()
+    assert ">Edited</a>" in (out / "pages/Linked.html").read_text()
+    assert "a text of before" in (out / "pages/Damaged.html").read_text()
+    assert "Hidden.html" not in (out / "index.html").read_text()
+    assert {path.name for path in out.iterdir()} == {"index.html", "style.css", "icon.svg", "pages", "files"}
+
+
+def pages_of_wiki(wiki: Wiki) -> list[str]:
+    """Return the names of the pages that everybody may read."""
+    return [page.record.name for page in StorePages(wiki, lambda _name, rights: not rights.lists).pages()]
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_what_an_export_for_another_reader_has_written_is_not_taken(wiki: Wiki, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    killed_export(wiki, out, 25)
+    report = static_site.write_site(wiki, NOBODY, static_site.WikiConfig(), out)
+    assert report.kept == 0
+    assert not [name for name in bytes_of(out) if "Secret" in name]
+    (tmp_path / "other.part" / ".wikka").mkdir(parents=True)
+    (tmp_path / "other.part" / ".wikka" / "written").write_bytes(b"no database" * 1000)
+    assert static_site.write_site(wiki, NOBODY, static_site.WikiConfig(), tmp_path / "other").kept == 0
 
 
 def test_nothing_that_is_there_is_replaced(wiki: Wiki, tmp_path: Path) -> None:

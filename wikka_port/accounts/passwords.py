@@ -42,6 +42,13 @@ _WRAPPED: Final = re.compile(r"(md5|bcrypt):(plain|html):([^:]{0,40}):(\$argon2i
 _MD5: Final = re.compile(r"[0-9a-f]{32}")
 _MD5_SALT: Final = re.compile(r"[0-9a-f]{0,8}")
 _BCRYPT: Final = re.compile(r"(\$2[aby]\$([0-9]{2})\$[./A-Za-z0-9]{22})[./A-Za-z0-9]{31}")
+_BCRYPT_SALT: Final = re.compile(r"\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{22}")
+_ARGON2: Final = re.compile(
+    r"\$argon2id\$v=19\$m=([0-9]{1,7}),t=([0-9]{1,3}),p=([0-9]{1,3})\$[A-Za-z0-9+/]{8,100}\$[A-Za-z0-9+/]{16,200}"
+)
+_MEMORY_KIB_MAX: Final = 4 * MEMORY_KIB  # of a hash that another wiki made
+_TIME_COST_MAX: Final = 4 * TIME_COST
+_PARALLELISM_MAX: Final = 4
 _ENTITY: Final = re.compile(r"&amp;([a-z]+|#[0-9]+|#x[0-9a-f]+)(?:;|(?=$|\n|&lt;))", re.IGNORECASE | re.ASCII)
 _OLD_HASHES: Final = re.compile(r"(md5)?(?: ?bcrypt ([0-9]{1,2}))?")
 
@@ -107,6 +114,25 @@ class OldHash:
     @property
     def kinds(self) -> OldHashes:
         return OldHashes(md5=True) if self.kind == "md5" else OldHashes(bcrypt_cost=int(self.salt[4:6]))
+
+
+def kinds_of_stored(stored: str) -> OldHashes:
+    """Return the kinds of old hashes in a stored value of another wiki like this one.
+
+    Raises UnknownHash if it is none, or if an attempt to sign in with it would cost too much.
+    """
+    found = _WRAPPED.fullmatch(stored)
+    kind, _form, salt, inner = found.groups() if found is not None else ("", "", "", stored)
+    costs = _ARGON2.fullmatch(inner)
+    if costs is None:
+        raise UnknownHash("it is no hash of Argon2id")
+    if int(costs[1]) > _MEMORY_KIB_MAX or int(costs[2]) > _TIME_COST_MAX or int(costs[3]) > _PARALLELISM_MAX:
+        raise UnknownHash("its hash would cost more memory or time than is taken")
+    if kind != "bcrypt":
+        return OldHashes(md5=kind == "md5")
+    if not _BCRYPT_SALT.fullmatch(salt) or int(salt[4:6]) > BCRYPT_COST_MAX:
+        raise UnknownHash(f"it has no salt of bcrypt, or a cost over {BCRYPT_COST_MAX}")
+    return OldHashes(bcrypt_cost=int(salt[4:6]))
 
 
 class Passwords:

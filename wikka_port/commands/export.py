@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -16,6 +16,7 @@ from wikka_port.accounts.directory import Directory
 from wikka_port.commands.serving_options import speak_the_language
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, store_options
 from wikka_port.config import WikiConfig
+from wikka_port.exchange.account_records import AccountRecord, account_records
 from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.json_lines import write_lines
 from wikka_port.exchange.markdown_folder import write_folder
@@ -37,7 +38,8 @@ _COLUMNS: Final = (SpinnerColumn(), TextColumn("{task.fields[pages]:,} pages"))
 WIKKAWIKI: Final = "wikkawiki"
 HTML: Final = "html"
 MEDIAWIKI: Final = "mediawiki"
-FORMS: Final = ("json-lines", "git", "markdown", MEDIAWIKI, WIKKAWIKI, HTML)
+JSON_LINES: Final = "json-lines"
+FORMS: Final = (JSON_LINES, "git", "markdown", MEDIAWIKI, WIKKAWIKI, HTML)
 _OF_FOLDERS: Final = ("markdown", WIKKAWIKI, HTML)
 _READ_AND_WRITTEN: Final = TextColumn("{task.fields[pages]:,} pages read, {task.fields[written]:,} written")
 _PIPE: Final = "-"
@@ -74,6 +76,12 @@ def _site_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights and hidden revisions stay here.",
 )
 @click.option("--convert", is_flag=True, help="Markdown: convert the pages in Wikka markup, too.")
+@click.option(
+    "--with-password-hashes",
+    "with_hashes",
+    is_flag=True,
+    help="JSON lines: the accounts with the hashes of their passwords. Keep OUT as secret as the store.",
+)
 @_site_options
 @store_options
 def export(
@@ -82,13 +90,14 @@ def export(
     folder: Path | None,
     readable_by: str | None,
     convert: bool,
+    with_hashes: bool,
     store: StoreOptions,
     site: WikiConfig,
 ) -> None:
     """Write the pages of the wiki to OUT, with revisions, rights, files and comments.
 
     \b
-    Everything, exactly, one record a line; .gz compresses it:
+    Everything, exactly, one record a line; .gz compresses it, and wikka import reads it:
       wikka export --to json-lines wiki.jsonl.gz
     The same with the contents of files in a folder beside it:
       wikka export --to json-lines wiki.jsonl --files wiki-files/
@@ -96,26 +105,24 @@ def export(
       wikka export --to json-lines --readable-by anonymous public.jsonl
     A repository of git, with a commit for each revision:
       git init wiki && wikka export --to git - | git -C wiki fast-import && git -C wiki checkout main
-    A folder of texts, to be read and edited with any editor:
+    A folder of texts for any editor; XML for a MediaWiki, with the texts converted:
       wikka export --to markdown wiki/
-    XML for a MediaWiki, with the texts converted:
       wikka export --to mediawiki wiki.xml.gz
     The tables of a WikkaWiki 1.4, for its MySQL, and its folder of files:
       wikka export --to wikkawiki wikka.sql --files uploads/
-    A static site that a browser shows from a disk:
+    A static site:
       wikka export --to html --readable-by anonymous --site-name "Harbour" site/
-    Into another wiki, or the same one:
-      wikka import wiki.jsonl.gz
 
     The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
     pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
-    are in the form wikkawiki alone, drafts in none; deleted pages are in all but wikkawiki and html.
-
+    are in json-lines and wikkawiki, drafts in none, deleted pages in all but wikkawiki and html.
     OUT is a file, or a folder for markdown and html; - is the standard output. OUT gets its name when it is whole; an
     export that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each
     kind of record. An import prints the same digests, so that both sides can be compared.
     """
     _check_form(form, out, folder, convert)
+    if with_hashes and (form != JSON_LINES or readable_by is not None):
+        raise click.UsageError("--with-password-hashes is for json-lines, without --readable-by.")
     if form == HTML:
         _export_site(out, readable_by, store, site)
         return
@@ -126,7 +133,8 @@ def export(
             if form == WIKKAWIKI:
                 report = _write_sql(out, wiki, source, folder, with_accounts=readable_by is None)
             else:
-                digests = _write(out, form, source, folder, convert)
+                people = _people(wiki, form, readable_by, with_hashes)
+                digests = _write(out, form, source, folder, convert, people)
         except (ExportError, MissingContent) as problem:
             raise click.ClickException(str(problem)) from None
     if form == WIKKAWIKI:
@@ -140,7 +148,7 @@ def export(
 
 def _check_form(form: str, out: Path, folder: Path | None, convert: bool) -> None:
     """Raise click.UsageError if the form has no such option."""
-    if (folder is not None and form not in ("json-lines", WIKKAWIKI)) or (convert and form != "markdown"):
+    if (folder is not None and form not in (JSON_LINES, WIKKAWIKI)) or (convert and form != "markdown"):
         raise click.UsageError("--files is for json-lines and wikkawiki, and --convert for markdown.")
     if form in _OF_FOLDERS and str(out) == _PIPE:
         raise click.UsageError(f"The form {form} goes to a file or a folder: name it.")
@@ -167,23 +175,36 @@ def _export_site(out: Path, readable_by: str | None, store: StoreOptions, site: 
 
 def _print_site(report: StaticReport, seconds: float) -> None:
     click.echo(f"{report.pages:,} pages and {report.files:,} files in {seconds:.1f} s", err=True)
+    if report.kept:
+        click.echo(f"{report.kept:,} of the pages were written by an earlier export that was stopped", err=True)
 
 
-def _write(out: Path, form: str, source: StorePages, folder: Path | None, convert: bool) -> Digests:
+def _people(wiki: Wiki, form: str, readable_by: str | None, with_hashes: bool) -> Iterable[AccountRecord]:
+    """Return the accounts for the forms that have them."""
+    if form != JSON_LINES or readable_by is not None:
+        return ()
+    return account_records(Directory(wiki.rows, _now_ms).all(), with_hashes=with_hashes)
+
+
+def _write(
+    out: Path, form: str, source: StorePages, folder: Path | None, convert: bool, people: Iterable[AccountRecord]
+) -> Digests:
     if form == "markdown":
         return write_folder(source, out, convert=convert)
     if str(out) == _PIPE:
-        return _write_stream(form, source, sys.stdout.buffer, folder)
+        return _write_stream(form, source, sys.stdout.buffer, folder, people)
     with whole_file(out) as stream:
-        return _write_stream(form, source, stream, folder)
+        return _write_stream(form, source, stream, folder, people)
 
 
-def _write_stream(form: str, source: StorePages, stream: BinaryIO, folder: Path | None) -> Digests:
+def _write_stream(
+    form: str, source: StorePages, stream: BinaryIO, folder: Path | None, people: Iterable[AccountRecord]
+) -> Digests:
     if form == "git":
         return write_git(source, stream.write)
     if form == MEDIAWIKI:
         return write_mediawiki(source, stream.write)
-    return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None)
+    return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None, people)
 
 
 def _now_ms() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -13,8 +13,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
+from wikka_port.commands.import_wikkawiki import print_compared
+from wikka_port.commands.serving_options import accounts_of
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after
 from wikka_port.exchange import git_stream, markdown_folder, mediawiki_xml
+from wikka_port.exchange.account_records import AccountImport
 from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.json_lines import MARK, JsonLines
 from wikka_port.exchange.mediawiki_reader import MediaWikiExport
@@ -24,6 +27,8 @@ from wikka_port.exchange.whole_file import ContentFolder
 from wikka_port.files.chunks import CHUNK_BYTES, CHUNKS_MAX
 from wikka_port.files.content_types import ALL
 from wikka_port.pages import Wiki
+from wikka_port.wikkawiki.account_move import AccountReport
+from wikka_port.wikkawiki.comparison import Compared
 
 MEDIAWIKI: Final = "mediawiki"
 JSON_LINES: Final = "json-lines"
@@ -88,6 +93,7 @@ def import_records(path: Path, form: str, folder: Path | None, *, restart: bool,
         wiki.prepare()
         _take_all_files(wiki)
         try:
+            people = _bring_accounts(wiki, source)
             with progress_bar(*_COLUMNS, total=size or None, pages=0) as show:
                 done = RecordImport(wiki, source).run(
                     origin=f"{path.name}:{size}:{file.stat().st_mtime_ns}",
@@ -102,8 +108,39 @@ def import_records(path: Path, form: str, folder: Path | None, *, restart: bool,
         seconds = time.monotonic() - begun
         settled = settled_after(wiki, _SETTLE_S)
     _print_summary(done, source.remarks, seconds, settled)
-    if not done.compared.is_equal:
+    _print_accounts(people)
+    if not done.compared.is_equal or not people.compared.is_equal:
         raise SystemExit(1)
+
+
+@dataclass(frozen=True)
+class _People:
+    report: AccountReport
+    compared: Compared
+
+
+def _bring_accounts(wiki: Wiki, source: ReadSource) -> _People:
+    """Bring in the accounts before the pages whose lists name them.  Raises ExportError."""
+    accounts = accounts_of(wiki)
+    brought = AccountImport(accounts.directory, accounts.registration.passwords)
+    compared = brought.run(source.accounts if isinstance(source, JsonLines) else tuple)
+    return _People(brought.report, compared)
+
+
+def _print_accounts(people: _People) -> None:
+    console, report = Console(highlight=False, soft_wrap=True), people.report
+    if not people.compared.in_source and not report.refused:
+        return
+    for outcome, what in (("made", "made"), ("updated", "with something newer"), ("unchanged", "that were here")):
+        console.print(f"{report.outcomes[outcome]:,} accounts {what}")
+    for what, lines in (
+        ("accounts whose names cannot be names here", report.refused),
+        ("accounts whose name belongs to somebody else here: not brought", report.taken),
+        ("accounts without their mail address", report.without_address),
+        ("accounts that were changed here: they stay", report.changed),
+    ):
+        _print_lines(console, what, lines)
+    print_compared(console, people.compared)
 
 
 def _take_all_files(wiki: Wiki) -> None:

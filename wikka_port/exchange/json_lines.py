@@ -2,6 +2,7 @@
 
     {"kind":"wikka-export","version":1,"rights":true}                      the first line
     {"kind":"site","lists":{"":{"write":"+"}}}                             if the export has rights
+    {"kind":"account","name":"Ada",...}                                    if it has accounts (``account_records``)
     {"kind":"page","name":"Harbour","owner":"Ada","lists":{"read":"*"}}
     {"kind":"revision","number":1,"time_ms":1267458429000,"author":"Ada","body":"..."}
     {"kind":"file","name":"Pier.png","number":1,"time_ms":1267458430000,"author":"Ada","sha256":"..."}
@@ -29,12 +30,13 @@ import binascii
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, BinaryIO, Final, TypeVar, cast, get_type_hints
 
 from wikka_port.comments.comment_rows import STATES
+from wikka_port.exchange.account_records import AccountRecord, checked_account
 from wikka_port.exchange.records import (
     KINDS,
     LISTS,
@@ -61,7 +63,7 @@ MARK: Final = b'{"kind":"wikka-export"'  # the first bytes of every file
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = re.compile(rb'\{"kind":"([a-z-]+)"')
 
-Record = TypeVar("Record", PageRecord, RevisionRecord, FileRecord, CommentRecord)
+Record = TypeVar("Record", PageRecord, RevisionRecord, FileRecord, CommentRecord, AccountRecord)
 Keep = Callable[[FileRecord, Iterator[bytes]], None]  # stores a content beside the file
 FindContent = Callable[[str], Iterator[bytes]]  # from a digest; raises FileNotFoundError
 
@@ -75,13 +77,22 @@ class DamagedExport(ExportError):
 # --- writing -----------------------------------------------------------------------------------
 
 
-def write_lines(source: RecordSource, write: Callable[[bytes], object], keep: Keep | None = None) -> Digests:
+def write_lines(
+    source: RecordSource,
+    write: Callable[[bytes], object],
+    keep: Keep | None = None,
+    accounts: Iterable[AccountRecord] = (),
+) -> Digests:
     """Write all records of ``source``; contents of files go to ``keep``, or into lines without it."""
     digesting = DigestingSource(source)
     site = source.site()
     write(line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
     if site is not None:
         write(line_of("site", {"lists": site.lists}))
+    people = 0
+    for account in accounts:
+        write(line_of("account", record_fields(account)))
+        people += 1
     for page in digesting.pages():
         write(line_of("page", record_fields(page.record)))
         for revision in page.revisions():
@@ -94,7 +105,7 @@ def write_lines(source: RecordSource, write: Callable[[bytes], object], keep: Ke
             write(line_of("comment", record_fields(comment)))
     digests = digesting.digests
     sums = {kind: [digests.counts[kind], digests.digest(kind)] for kind in KINDS}
-    write(line_of("end", {"pages": digests.pages, **sums}))
+    write(line_of("end", {"pages": digests.pages, **({"accounts": people} if people else {}), **sums}))
     return digests
 
 
@@ -113,7 +124,7 @@ def line_of(kind: str, values: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "replace") + b"\n"
 
 
-def record_fields(record: PageRecord | RevisionRecord | FileRecord | CommentRecord) -> dict[str, Any]:
+def record_fields(record: PageRecord | RevisionRecord | FileRecord | CommentRecord | AccountRecord) -> dict[str, Any]:
     """Return the fields of a record that are not at their default."""
     found = {}
     for one in fields(record):
@@ -158,11 +169,26 @@ class JsonLines:
                 return SiteRecord()
             return checked_site(lines.values("site").get("lists"), lines.damaged)
 
+    def accounts(self) -> Iterator[AccountRecord]:
+        with self._opened() as stream:
+            lines = self._lines(stream)
+            lines.next_line()
+            if lines.kind == "site":
+                lines.next_line()
+            while lines.kind == "account":
+                record = _checked(AccountRecord, lines.values("account"), lines.damaged)
+                yield checked_account(record, lines.damaged)
+                lines.next_line()
+
     def pages(self) -> Iterator[LinePage]:
         with self._opened() as stream:
             lines = self._lines(stream)
             lines.next_line()
             if lines.kind == "site":
+                lines.next_line()
+            accounts = 0
+            while lines.kind == "account":
+                accounts += 1
                 lines.next_line()
             pages = 0
             while lines.kind == "page":
@@ -172,6 +198,8 @@ class JsonLines:
                     lines.next_line()
             if lines.values("end").get("pages") != pages:
                 raise lines.damaged(f"the last line counts other pages than the {pages:,} before it")
+            if lines.values("end").get("accounts", 0) != accounts:
+                raise lines.damaged(f"the last line counts other accounts than the {accounts:,} before it")
 
     def _lines(self, stream: BinaryIO) -> _Lines:
         self._stream = stream

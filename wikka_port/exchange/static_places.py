@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -20,18 +21,29 @@ from wikka_port.files.content_types import BY_MEDIA_TYPE
 from wikka_port.files.file_rows import CurrentFile, lookup_key
 from wikka_port.limits import STATIC_BACKLINKS
 from wikka_port.names import InvalidName
+from wikka_port.page_rows import Page
 from wikka_port.schema import folded
 from wikka_port.urls import route
 
 INDEX: Final = "index.html"
 _AS_TEXT: Final = ".txt"
 _TABLES: Final = (
-    "CREATE TABLE pages (id INTEGER PRIMARY KEY, name TEXT UNIQUE, folded TEXT, path TEXT, written INTEGER DEFAULT 0)",
+    "CREATE TABLE pages (id INTEGER PRIMARY KEY, name TEXT UNIQUE, folded TEXT, path TEXT, author TEXT,"
+    " time_ms INTEGER, written INTEGER DEFAULT 0)",
     "CREATE TABLE files (page TEXT, key TEXT, number INTEGER, link TEXT, picture TEXT, PRIMARY KEY (page, key))",
     "CREATE TABLE links (target TEXT, source INTEGER)",
     "CREATE TABLE contents (sha256 TEXT PRIMARY KEY, path TEXT)",
 )
 Link = tuple[str, str]  # a page's name and its path
+
+
+class ListedPage(NamedTuple):
+    """A page in the index, with author and time of its last edit."""
+
+    name: str
+    path: str
+    author: str
+    time_ms: int
 
 
 class FilePaths(NamedTuple):
@@ -65,10 +77,12 @@ class StaticPlaces:
 
     # --- what there is ------------------------------------------------------------------------------
 
-    def add_page(self, name: str, links: Iterable[str]) -> None:
+    def add_page(self, page: Page, links: Iterable[str]) -> None:
+        name = page.name
         path = f"pages/{self._taken.path_for(name)}.html"
         row = self._database.execute(
-            "INSERT INTO pages (name, folded, path) VALUES (?, ?, ?)", (name, folded(name), path)
+            "INSERT INTO pages (name, folded, path, author, time_ms) VALUES (?, ?, ?, ?, ?)",
+            (name, folded(name), path, page.author, page.time_ms),
         )
         self._database.executemany(
             "INSERT INTO links VALUES (?, ?)", [(target, row.lastrowid) for target in links if target != name]
@@ -92,6 +106,7 @@ class StaticPlaces:
     def finish_adding(self) -> None:
         self._database.execute("CREATE INDEX links_by_target ON links (target)")
         self._database.execute("CREATE INDEX pages_by_name ON pages (folded, name)")
+        self._database.execute("CREATE INDEX pages_by_path ON pages (path)")
 
     def mark_written(self, name: str) -> None:
         self._database.execute("UPDATE pages SET written = 1 WHERE name = ?", (name,))
@@ -112,9 +127,20 @@ class StaticPlaces:
         """Return the path of a page, or "" if it is not in the export."""
         return self._one("SELECT path FROM pages WHERE name = ?", name)
 
-    def pages(self) -> Iterator[Link]:
+    def is_page_path(self, path: str) -> bool:
+        return bool(self._one("SELECT path FROM pages WHERE path = ?", path))
+
+    def digest_of_files(self) -> str:
+        """Return a digest of the places of all files.  O(files)."""
+        made = sha256()
+        for row in self._database.execute("SELECT * FROM files ORDER BY page, key"):
+            made.update(repr(row).encode("utf-8", "replace"))
+        return made.hexdigest()
+
+    def pages(self) -> Iterator[ListedPage]:
         """Yield all pages in alphabetical order."""
-        return iter(self._database.execute("SELECT name, path FROM pages ORDER BY folded, name"))
+        found = self._database.execute("SELECT name, path, author, time_ms FROM pages ORDER BY folded, name")
+        return (ListedPage(*row) for row in found)
 
     def unwritten(self) -> list[Link]:
         return list(self._database.execute("SELECT name, path FROM pages WHERE NOT written"))

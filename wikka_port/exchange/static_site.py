@@ -9,7 +9,9 @@ one, which renders, knows what each link leads to and which pages link to a page
 left out; one that goes meanwhile gets a page that says so, and no link leads nowhere.
 
 Pages, links, lists and actions are those that one visitor may read.  Memory: EXPORTED_ROWS texts, and the cache of
-parsed pages.  The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.
+parsed pages.  The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was
+killed is continued by the same command: all is read anew, files are copied again, and of the pages those are rendered
+that would be others now (``static_written``).  Files of pages that are no part of the site any more are removed.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +33,8 @@ from wikka_port.exchange.paths import TakenPaths
 from wikka_port.exchange.records import ExportError
 from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.static_html import as_address, in_folder
-from wikka_port.exchange.static_places import INDEX, Link, PagePlaces, StaticPlaces
+from wikka_port.exchange.static_places import INDEX, Link, ListedPage, PagePlaces, StaticPlaces
+from wikka_port.exchange.static_written import WrittenPages
 from wikka_port.exchange.whole_file import PART, sync_all, sync_folder
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.files.refusals import MissingContent
@@ -49,6 +53,8 @@ from wikka_port.visitors import NOBODY, Visitor
 # The visitor of an export without ``--readable-by``: an administrator whose name no account can have.
 OPERATOR: Final = replace(NOBODY, name="", status="active", admin=True)
 _MARK: Final = ".wikka"  # a folder in OUT.part, by which the next export recognises it
+_FORMAT: Final = 1  # of the site; another one's pages are rendered again
+_ACTION: Final = "{{"  # a page with an action is always rendered again: it shows what is so at that moment
 _CATEGORY: Final = "Category"
 _SCANNED: Final = (schema.VERSIONCOUNT, schema.NAME, schema.OWNER, FAMILY)
 _NO_PROGRESS: Final[Callable[[int, int], None]] = lambda read, written: None  # noqa: E731 - a default
@@ -68,22 +74,19 @@ def write_site(
     if out.exists():
         raise ExportError(f"{out} is there already: name another folder, or remove it")
     part = out.with_name(out.name + PART)
-    if (part / _MARK).is_dir():
-        shutil.rmtree(part)  # of an export that was killed
-    try:
-        (part / _MARK).mkdir(parents=True)
-    except FileExistsError:
-        raise ExportError(f"{part} is there, and is none of an export: remove it") from None
-    if any(one.name != _MARK for one in part.iterdir()):
-        (part / _MARK).rmdir()
-        raise ExportError(f"{part} is there, and is none of an export: remove it")
+    _begin_folder(part)
     without_foreign = replace(config, files=FileConfig(foreign_pictures="none"))
     site = make_site(wiki, without_foreign, time.time)
-    with closing(spool_database()) as database:
+    about = repr((_FORMAT, visitor.name, visitor.status, visitor.admin, config.site_name, config.root_page))
+    written = WrittenPages.opened(part / _MARK, part, f"{about} {config.language}")
+    with closing(spool_database()) as database, closing(written):
         places = StaticPlaces(database, TakenPaths(database), config.root_page)
         places.create_tables()
-        made = _StaticSite(wiki, site, visitor, places, part, progress)
+        made = _StaticSite(wiki, site, visitor, places, part, progress, written)
         made.write_folder()
+        _remove_others(part, places)
+        made.report.note_kept(written.kept)
+    written.remove()
     sync_all()
     part.rename(out)
     sync_folder(out.parent)
@@ -91,9 +94,36 @@ def write_site(
     return made.report
 
 
+def _begin_folder(part: Path) -> None:
+    """Make the folder of an export, or take over what a killed one has left.  Raises ExportError."""
+    if (part / _MARK).is_dir():
+        shutil.rmtree(part / "files", ignore_errors=True)
+        for index in part.glob("index*.html"):
+            index.unlink()
+        return
+    try:
+        (part / _MARK).mkdir(parents=True)
+    except FileExistsError:
+        raise ExportError(f"{part} is there, and is none of an export: remove it") from None
+    if any(one.name != _MARK for one in part.iterdir()):
+        (part / _MARK).rmdir()
+        raise ExportError(f"{part} is there, and is none of an export: remove it")
+
+
+def _remove_others(part: Path, places: StaticPlaces) -> None:
+    """Remove what a killed export has left of pages that are none of this one: this reader may not read them now."""
+    for path in sorted((part / "pages").rglob("*"), reverse=True):
+        if path.is_dir():
+            with suppress(OSError):  # it is not empty
+                path.rmdir()
+        elif not places.is_page_path(path.relative_to(part).as_posix()):
+            path.unlink()
+
+
 class StaticReport:
     def __init__(self) -> None:
         self.pages = 0
+        self.kept = 0  # of these: written by an earlier export that was killed
         self.files = 0
         self.missing: list[str] = []  # files whose content is not in the store
 
@@ -101,6 +131,9 @@ class StaticReport:
         """Count a page that was written; return the number of all of them."""
         self.pages += 1
         return self.pages
+
+    def note_kept(self, number: int) -> None:
+        self.kept = number
 
     def count_file(self) -> None:
         self.files += 1
@@ -115,7 +148,9 @@ class _StaticSite:
         places: StaticPlaces,
         folder: Path,
         progress: Callable[[int, int], None],
+        written: WrittenPages,
     ) -> None:
+        self._written = written
         self.report = StaticReport()
         self._wiki = wiki
         self._site = site
@@ -130,7 +165,7 @@ class _StaticSite:
             content = self._site.assets[name].content
             (self._folder / {"wiki.css": "style.css"}.get(name, name)).write_bytes(content)
         for read, page in enumerate(self._pages(), 1):
-            self._places.add_page(page.name, links(page.body, autolink=page.autolink, markup=page.markup))
+            self._places.add_page(page, links(page.body, autolink=page.autolink, markup=page.markup))
             for name, file in page.files.items():
                 if file.is_there:
                     self._add_file(page.name, name, file)
@@ -196,20 +231,26 @@ class _StaticSite:
 
     def _write_pages(self) -> None:
         total = self._places.page_count
+        files = self._places.digest_of_files()
         for page in self._pages():
             path = self._places.page_path(page.name)
             if path:  # else it was made after the first reading
-                self._write_page(page, path)
+                self._write_page(page, path, files)
                 self._places.mark_written(page.name)
                 self._progress(total, self.report.count_page())
         for name, path in self._places.unwritten():
             self._write_html(path, "static_gone.html", title=name)
 
-    def _write_page(self, page: Page, path: str) -> None:
+    def _write_page(self, page: Page, path: str, files: str) -> None:
+        """Write a page, unless its file is there; ``files`` is the digest of all files of the site."""
         site = self._site.for_visitor(self._visitor)  # of this page: what it remembers goes with it
         of_page = self._places.of_page(path)
         document = kept_document(site, page)
         existing = frozenset(name for name in document.links if self._places.page_path(name))
+        inputs = self._inputs(page, existing, files)
+        if _ACTION not in page.body and self._written.is_current(path, inputs):
+            self._written.count_kept()
+            return
         html = page_html(site, page, document, existing=existing)
         heading = document.headings[0] if document.headings else None
         above, target = pages_above(page.name), document.redirect or ""
@@ -226,6 +267,14 @@ class _StaticSite:
             redirect=leads[0] if leads else None,
             lists=self._lists(of_page, page.name, sorted(existing)),
         )
+        self._written.note(path, inputs)
+
+    def _inputs(self, page: Page, existing: frozenset[str], files: str) -> str:
+        """Return the digest of all that a page without actions is made from."""
+        names = [*sorted(existing), *pages_above(page.name)]
+        leads = [(name, self._places.page_path(name)) for name in names]
+        parts = (page.name, page.number, page.token, page.attribution, leads, self._places.backlinks(page.name), files)
+        return sha256(repr(parts).encode("utf-8", "replace")).hexdigest()
 
     def _link_of(self, of_page: PagePlaces, name: str) -> str:
         path = self._places.page_path(name)
@@ -251,14 +300,14 @@ class _StaticSite:
     def _write_index(self) -> None:
         letters: dict[str, str] = {}  # an initial, and where it begins
         firsts: dict[str, str] = {}  # the initial of a file's first name, and the file
-        for place, (name, _path) in enumerate(self._places.pages()):
-            file, initial = _index_file(place // STATIC_NAMES), _initial(name)
+        for place, page in enumerate(self._places.pages()):
+            file, initial = _index_file(place // STATIC_NAMES), _initial(page.name)
             letters.setdefault(initial, f"{file}#{_letter_id(initial)}")
             if place % STATIC_NAMES == 0:
                 firsts.setdefault(initial, file)
         alphabet = letters if len(letters) <= STATIC_LETTERS else firsts
-        names, number = self._places.pages(), 0
-        while (step := list(islice(names, STATIC_NAMES))) or number == 0:
+        pages, number = self._places.pages(), 0
+        while (step := list(islice(pages, STATIC_NAMES))) or number == 0:
             more = (number + 1) * STATIC_NAMES < self._places.page_count
             self._write_html(
                 _index_file(number),
@@ -285,9 +334,9 @@ def _letter_id(initial: str) -> str:
     return f"letter-{'-'.join(f'{ord(char):x}' for char in initial)}"
 
 
-def _by_letter(links_: list[Link]) -> Iterator[tuple[str, str, list[Link]]]:
-    found: dict[str, list[Link]] = {}
-    for name, path in links_:
-        found.setdefault(_initial(name), []).append((name, as_address(path)))
+def _by_letter(pages: list[ListedPage]) -> Iterator[tuple[str, str, list[ListedPage]]]:
+    found: dict[str, list[ListedPage]] = {}
+    for page in pages:
+        found.setdefault(_initial(page.name), []).append(page._replace(path=as_address(page.path)))
     for initial, of_letter in found.items():
         yield _letter_id(initial), initial, of_letter

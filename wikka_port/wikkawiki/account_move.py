@@ -25,7 +25,7 @@ from typing import Final
 
 from wikka_port.accounts import tables
 from wikka_port.accounts.directory import AddressTaken, Directory, NameTaken
-from wikka_port.accounts.passwords import NO_OLD_HASHES, OldHash, Passwords, UnknownHash
+from wikka_port.accounts.passwords import NO_OLD_HASHES, OldHash, Passwords, UnknownHash, kinds_of_stored
 from wikka_port.accounts.records import Account, flag
 from wikka_port.accounts.settings import settings_cells, settings_of
 from wikka_port.accounts.tables import user_row
@@ -69,6 +69,7 @@ class MovedAccount:
     account: Account  # without its password
     old: OldHash | None  # None: it gets no password
     problem: str  # why it gets no password; "" if it has none to get
+    stored: str = ""  # its password as a wiki like this one stores it; then ``old`` is None
 
     @property
     def digest(self) -> str:
@@ -192,17 +193,21 @@ class AccountMove:
         self._note(moved)
 
     def _wrapped(self, moved: MovedAccount) -> str:
-        if moved.old is None:
+        if moved.old is None and not moved.stored:
             return ""
-        kinds = self._expected | moved.old.kinds
+        kinds = self._expected | (moved.old.kinds if moved.old is not None else kinds_of_stored(moved.stored))
         if kinds != self._expected:
             self._directory.hash_kinds.expect(kinds)
             self._expected = kinds
-        return self._passwords.wrapped(moved.old)
+        return self._passwords.wrapped(moved.old) if moved.old is not None else moved.stored
 
     def _renew(self, there: Account, moved: MovedAccount) -> None:
         """Give an account that was moved before what is newer in the source."""
         origin = self._directory.origin(there)
+        if not origin.startswith(self._origin) and moved.old is None and digest_of(there) == digest_of(moved.account):
+            self.report.outcomes["unchanged"] += 1  # an export that came back to its own wiki
+            self._note(moved)
+            return
         if not origin.startswith(self._origin):
             self.report.taken.append(f"{there.name}: an account here has this name")
             return
