@@ -4,6 +4,8 @@
     <!-- comment -->            hidden, on lines of its own and within a line  no token
     ==marked==  <kbd>Esc</kbd>  a mark, and elements of PAIRS without attributes     ``mark_open``, ``kbd_open``, ...
     <img src="a.png" width=9>   a picture                                      ``wiki``, ``meta["token"]``
+    <a href="https://..">x</a>  a link to another site                         ``link_open``, as of ``[x](https://...)``
+    <a name="place"></a>        hidden                                         no token
     <details> <summary>..       on lines of their own, in no other block       ``fold``, ``summary_open``, ``fold_end``
 
 All other HTML is text.  No element is passed on as it was typed: the compiler writes tags of a closed list.  A rule
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from wikka_port.markup.targets import picture_at
@@ -33,6 +36,10 @@ _FRONT_CHARS: Final = 20_000
 _PAIR_CHARS: Final = 2_000  # between a tag and its end
 _COMMENT_CHARS: Final = 10_000  # of a comment within a line
 _PAIR: Final = re.compile(f"<({'|'.join(PAIRS)})>", re.IGNORECASE)
+_ANCHOR: Final = re.compile(r"<a((?:\s[^<>]{1,2000})?)>", re.IGNORECASE)
+_ANCHOR_END: Final = re.compile(r"</a\s*>", re.IGNORECASE)
+_SCHEMES: Final = ("http://", "https://", "mailto:")
+_WITHIN: Final = re.compile(r"[\[<]")  # perhaps of a link or a picture within the link
 _IMG: Final = re.compile(r"<img\s([^<>]{1,2000})>", re.IGNORECASE)
 _GIVEN: Final = re.compile(r"([a-zA-Z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _FOLD: Final = re.compile(r"<details(\s+open)?\s*>\s*(?:<summary>(.{1,2000}?)</summary>)?\s*\Z", re.IGNORECASE)
@@ -51,6 +58,7 @@ def extend(parser: MarkdownIt) -> None:
     parser.inline.ruler.before("link", "marked", _marked)
     parser.inline.ruler.before("link", "html_pair", _html_pair)
     parser.inline.ruler.before("link", "html_image", _html_image)
+    parser.inline.ruler.before("link", "html_anchor", _html_anchor)
 
 
 # --- blocks ------------------------------------------------------------------------------------
@@ -198,24 +206,55 @@ def _html_pair(state: StateInline, silent: bool) -> bool:
     return close >= 0 and _paired(state, silent, found[1].lower(), found.end(), close, close + len(end))
 
 
-def _paired(state: StateInline, silent: bool, kind: str, begin: int, close: int, end: int) -> bool:
+def _paired(
+    state: StateInline,
+    silent: bool,
+    kind: str,
+    begin: int,
+    close: int,
+    end: int,
+    attributes: Mapping[str, str] | None = None,
+) -> bool:
     """Read what stands between a mark and its end, as part of the same line."""
     if not silent:
         most = state.posMax
         state.posMax = close
         _move(state, begin)
-        state.push(f"{kind}_open", "", 1)
+        opened = state.push(f"{kind}_open", "", 1)
+        for name, value in (attributes or {}).items():
+            opened.attrSet(name, value)
         state.md.inline.tokenize(state)
         state.push(f"{kind}_close", "", -1)
         state.posMax = most
     return _move(state, end)
 
 
+def _html_anchor(state: StateInline, silent: bool) -> bool:
+    found = _ANCHOR.match(state.src, state.pos, state.posMax)
+    if found is None or state.linkLevel:
+        return False
+    end = _ANCHOR_END.search(state.src, found.end(), min(state.posMax, found.end() + _PAIR_CHARS))
+    if end is None:
+        return False
+    given = _attributes_of(found[1])
+    address = given.get("href", "").strip()
+    if not address and not state.src[found.end() : end.start()].strip():
+        return _move(state, end.end())  # a place for links, or nothing
+    if not address.lower().startswith(_SCHEMES) or _WITHIN.search(state.src, found.end(), end.start()):
+        return False
+    return _paired(state, silent, "link", found.end(), end.start(), end.end(), {"href": address})
+
+
+def _attributes_of(tag: str) -> dict[str, str]:
+    """Return the attributes in a tag, by their names in lower case."""
+    return {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in _GIVEN.finditer(tag)}
+
+
 def _html_image(state: StateInline, silent: bool) -> bool:
     found = _IMG.match(state.src, state.pos, state.posMax)
     if found is None:
         return False
-    given = {one[1].lower(): html.unescape(one[2] or one[3] or one[4] or "") for one in _GIVEN.finditer(found[1])}
+    given = _attributes_of(found[1])
     width = given.get("width", "").removesuffix("px")
     picture = picture_at(given.get("src", ""), " ".join(given.get("alt", "").split()))
     if picture is None:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from wikka_port.markup.mediawiki_inline import URL_CHARS_MAX, inline, plain_label
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, collapse, escape, mono, unescape
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, balance_quotes, collapse, escape, mono, unescape
 from wikka_port.markup.mediawiki_titles import Dialect, Target, address
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
@@ -51,6 +51,22 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
         draft.unconverted["interlanguage link"] += not draft.languages[name]
         return Piece(trail, trail, block=trail)
     return _labelled(draft, target, head, label, trail)
+
+
+def without_target(draft: Draft, text: str, trail: str) -> Piece | None:
+    """Convert ``[[{{call}}|words]]trail``, where the call is of an unknown template: the words stay.
+
+    ``text`` is all that the brackets hold.  Return None if no such call is in the place of the target.
+    """
+    head, bar, words = text.partition("|")
+    unknown = [mark[0] for mark in MARK.finditer(head) if mark[0] in draft.expands_to_nothing]
+    if not unknown or "\n" in head:
+        return None
+    draft.unconverted["link of a template"] += 1
+    for mark in unknown:
+        head = head.replace(mark, "")
+    label = collapse(words if bar else head).strip()
+    return Piece(balance_quotes(inline(draft, label + trail)), plain_label(draft, label) + trail)
 
 
 def _subpage(draft: Draft, head: str, label: str | None) -> tuple[str, str | None]:

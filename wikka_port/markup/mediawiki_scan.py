@@ -309,8 +309,8 @@ class _Scan:
         if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
             return None
         head, bar, rest = first.partition("|")
-        if not bar and len(level.parts) > 1:
-            return None
+        if not bar and (len(level.parts) > 1 or first in self._draft.expands_to_nothing):
+            return mediawiki_links.without_target(self._draft, "".join(_flat(level.parts)), trail)
         label = "".join([rest, *_flat(level.parts[1:])]) if bar else None
         return mediawiki_links.link(self._draft, head, label, trail)
 

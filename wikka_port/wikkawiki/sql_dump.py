@@ -80,7 +80,9 @@ class SqlDump:
     def _set(self) -> None:
         text = self._text
         text.skip_blanks()
-        if text.is_word() and text.word().upper() == b"NAMES":
+        name = text.word().upper() if text.is_word() else b""
+        text.note_restored()
+        if name == b"NAMES":
             text.skip_blanks()
             named = text.quoted() if text.peek() in b"'\"" else text.word()
             charset = named.decode("ascii", "replace").lower()

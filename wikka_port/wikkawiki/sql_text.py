@@ -35,6 +35,10 @@ _OTHER_ESCAPE: Final = re.compile(rb"\\([^%_])", re.DOTALL)
 _BEFORE_NAME: Final = frozenset({b"OR", b"REPLACE", b"TEMPORARY", b"TABLE", b"IF", b"NOT", b"EXISTS"})
 _ENDS: Final = (b"-- MySQL dump", b"-- MariaDB dump")  # the tools that write "-- Dump completed" at the end
 _COMPLETED: Final = b"-- Dump completed"
+# Until MySQL 4.0 it wrote no end at all, and in 4.1 the statements that restore the settings of the session.
+_WITHOUT_END: Final = re.compile(rb"-- MySQL dump (?:[0-9]\.|10\.([0-9])\b)")
+_RESTORED: Final = re.compile(rb"\s*=\s*@OLD_")
+_HEAD_BYTES: Final = 24
 
 
 class SqlDumpError(Exception):
@@ -57,6 +61,7 @@ class SqlText:
         self._row_begin: int | None = None
         self._conditions = 0  # conditional comments that are open
         self.is_unfinished = False  # the dump's head promises an end that did not come yet
+        self._ends_restored = False  # the settings of the session are that end
 
     @property
     def line(self) -> int:
@@ -208,10 +213,18 @@ class SqlText:
         return True
 
     def _note_comment(self) -> None:
-        self.need(len(_COMPLETED))
+        self.need(_HEAD_BYTES)
         if self._data.startswith(_ENDS, self._at):
-            self.is_unfinished = True
+            old = _WITHOUT_END.match(self._data, self._at)
+            self._ends_restored = old is not None and old[1] is not None
+            self.is_unfinished = old is None or self._ends_restored
         elif self._data.startswith(_COMPLETED, self._at):
+            self.is_unfinished = False
+
+    def note_restored(self) -> None:
+        """Take the end of a dump of MySQL 4.1, if the present statement gives a setting its old value back."""
+        self.need(_HEAD_BYTES)
+        if self._ends_restored and _RESTORED.match(self._data, self._at):
             self.is_unfinished = False
 
     def _skip_after(self, end: bytes) -> None:

@@ -81,7 +81,7 @@ def test_a_subpage_offers_its_tree_and_a_view_costs_no_more_calls(web: WikiClien
         text = web.get(path).text
         calls[path] = list(web.wiki.calls)
         assert ("data-tree=" in text) == ("~2F" in path)
-        assert f'{path}/tree' in text
+        assert f"{path}/tree" in text
     assert calls["/Port"] == calls["/Port~2FPier"]
 
 

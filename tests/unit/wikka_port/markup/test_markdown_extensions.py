@@ -26,6 +26,10 @@ SHOWN = {
     "<kbd>Ctrl</kbd>+<KBD>*x*</KBD> H<sub>2</sub>O x<sup>2</sup>":
         "<p><kbd>Ctrl</kbd>+&lt;KBD&gt;<em>x</em>&lt;/KBD&gt; H<sub>2</sub>O x<sup>2</sup></p>\n",
     "<kbd>a <b>x</b>": "<p>&lt;kbd&gt;a &lt;b&gt;x&lt;/b&gt;</p>\n",
+    '<a name="top"></a>\n# Title\n<a id=x> </a>text': None,
+    '<a href="javascript:alert(1)">x</a>': "<p>&lt;a href=&quot;javascript:alert(1)&quot;&gt;x&lt;/a&gt;</p>\n",
+    '<a href="Page">x</a> <a>y</a>': "<p>&lt;a href=&quot;Page&quot;&gt;x&lt;/a&gt; &lt;a&gt;y&lt;/a&gt;</p>\n",
+    '[a <a href="https://x.org">b</a>](https://y.org)': None,
     "<sub onclick=x>a</sub>": "<p>&lt;sub onclick=x&gt;a&lt;/sub&gt;</p>\n",
     "a<!-- b -->c": "<p>ac</p>\n",
     "a\n<!-- b\n\nc -->\nd": "<p>a</p>\n<p>d</p>\n",
@@ -87,6 +91,23 @@ def test_sections_stay_where_their_headings_stand_below_a_front_matter() -> None
     assert [body[heading.start :][:3] for heading in parse(body, markup=MARKDOWN).headings] == ["# A", "# B"]
 
 
+def test_a_link_in_html_is_as_one_in_markdown() -> None:
+    for typed, same in (
+        ('a <a href="https://x.org/?a=1&amp;b=2" onclick=y>*Club*</a>.', "a [*Club*](https://x.org/?a=1&b=2)."),
+        ("<A HREF=mailto:a@x.org>mail</A>", "[mail](mailto:a@x.org)"),
+    ):
+        assert html(typed) == html(same)
+        assert "<a " in html(same)
+
+
+def test_an_anchor_without_words_is_hidden_and_no_link_is_within_another() -> None:
+    assert "name" not in html('<a name="top"></a>\n# Title\n<a id=x> </a>text')
+    assert "&lt;a href" in html('<a href="https://x.org">[b](https://y.org)</a>'), "as it was typed"
+    shown = html('[a <a href="https://x.org">b</a>](https://y.org)')
+    assert shown.count("<a ") == 1
+    assert "https://y.org" in shown
+
+
 def test_attributes_have_bounds() -> None:
     assert len(attributes_in("\n".join(f"k{n}: v" for n in range(100)))) == ATTRIBUTES_MAX
     assert attributes_in("text: a\n") == (("text", "a"),)
@@ -95,7 +116,19 @@ def test_attributes_have_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["<!-- ", "==a ", "<kbd>", "<details>\n", "<!--\n", "> [!NOTE]\n", "<img src=", "<summary>", "- <!-- \n"]
+    "unit",
+    [
+        "<!-- ",
+        "==a ",
+        "<kbd>",
+        "<details>\n",
+        "<!--\n",
+        "> [!NOTE]\n",
+        "<img src=",
+        "<summary>",
+        "- <!-- \n",
+        "<a href=http://x>",
+    ],
 )
 def test_openers_without_an_end_cost_no_more_than_others(unit: str) -> None:
     for text in (unit * 300, unit * 300 + "-->"):

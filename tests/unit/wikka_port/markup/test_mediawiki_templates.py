@@ -54,6 +54,27 @@ def test_templates_of_words_are_their_words(theirs: str, ours: str) -> None:
     assert text(theirs) == ours
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("a [[{{#special:userlogin}}|log in ''here'']]s b", "a log in //here//s b"),
+        ("x [[{{#special:Rename}}]] y", "x  y"),
+        ("[[{{fullurl:x}} review it]]", "review it"),
+        ("[[{{a}}b|c]] [[{{a}}|[[Dog]]s]]", "c [[Dog | Dogs]]"),
+        ("[[<nowiki></nowiki>]]", '""[[""""]]""'),
+        ("[[{{a}}\n|b]]", None),
+        ("[[{{nowrap|Dog}}|b]]", None),
+    ],
+)
+def test_a_link_whose_target_is_an_unknown_template_is_its_words(theirs: str, ours: str | None) -> None:
+    found = made(theirs)
+    shown = found.text.partition("\n\n|!|")[0]
+    assert shown == ours if ours is not None else "[[" in shown
+    assert found.unconverted["link of a template"] == (
+        0 if ours is None or "nowiki" in theirs else theirs.count("[[{{")
+    )
+
+
 def test_citations_become_footnotes() -> None:
     source = (
         "a<ref>{{cite web |url=http://x.example/a |title=The [[Tide]] |last=Ozols |first=A |date=2009 |work=Sea}}</ref>"

@@ -71,6 +71,22 @@ DELIMITER ;
 """
 
 
+RESTORED = b"/*!40101 SET SQL_MODE=@OLD_SQL_MODE */;\n/*!40101 SET COLLATION_CONNECTION=@OLD_COLLATION_CONNECTION */;\n"
+
+
+def of_old_mysql(version: bytes, end: bytes) -> bytes:
+    return b"-- MySQL dump %s\n--\n-- Server version 4\nINSERT INTO t (a, b) VALUES (1,'a');\n%s" % (version, end)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_dumps_of_mysql_4_end_without_a_last_line(size: int) -> None:
+    for version, end in ((b"10.9", RESTORED), (b"9.11", b""), (b"10.10", b"-- Dump completed on 2006-01-01\n")):
+        assert rows_of(of_old_mysql(version, end), size) == [(b"1", b"a")], version
+    for version, end in ((b"10.9", b""), (b"10.9", b"SET SQL_MODE=1;\n"), (b"10.10", RESTORED), (b"10.13", RESTORED)):
+        with pytest.raises(SqlDumpError, match="cut off"):
+            rows_of(of_old_mysql(version, end), size)
+
+
 def test_mysqldump() -> None:
     dump = SqlDump(pieces_of(MYSQLDUMP, 13))
     assert list(dump) == [
