@@ -42,6 +42,8 @@ class Visitor:
     settings: Settings = DEFAULT
     session: str = ""  # the value that binds forms to this session; "": no session
     news_after_ms: int = -1  # the account has notices later than this time, which are not read; -1: it has none
+    watches: bytes = b""  # changes with what the account watches
+    new_after_ms: int = -1  # changes later than this time are new to the visitor; -1: none is (``accounts.records``)
     by_key: bool = False  # whether a program sends the request, with a key of the account (``accounts.api_keys``)
     address: str = ""  # from which the request comes; never shown to other people
     account_ms: int = 0  # when the account was made

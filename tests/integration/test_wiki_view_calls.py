@@ -82,6 +82,8 @@ def test_unread_notices_cost_one_call_and_none_at_all_once_they_are_read(wiki: W
     assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT + 1
     inbox = ada.form("/-/inbox")
     ada.post("/-/inbox", {**inbox, "do": "read"})
+    assert "You watch this page" in ada.get("/Plain").text
+    assert len(calls_of(ada.client, "/Plain", calls)) == PLAIN + ACCOUNT
     assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT
 
 

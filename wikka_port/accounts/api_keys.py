@@ -29,7 +29,7 @@ from typing import Final
 from wikka_port.accounts import tables
 from wikka_port.accounts.records import Account, account_of
 from wikka_port.accounts.rows import Rows
-from wikka_port.accounts.sessions import SEEN_EVERY_S, Ticket, news_after, ticket_of, visitor_of
+from wikka_port.accounts.sessions import SEEN_EVERY_S, Ticket, ticket_of, visitor_of
 from wikka_port.accounts.tables import KEY, USERS
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
@@ -128,7 +128,7 @@ class ApiKeys:
         if now >= key.seen_ms + SEEN_EVERY_S * 1000:
             seen = pack_key(replace(key, seen_ms=now))
             self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
-        visitor = replace(visitor_of(account, network_hash), by_key=True, news_after_ms=news_after(cells))
+        visitor = replace(visitor_of(account, network_hash), by_key=True)
         return Caller(replace(visitor, admin=visitor.admin and ADMIN in key.scopes), key.scopes)
 
     def issue(self, account: Account, *, label: str, scopes: Collection[str], days: int) -> str:

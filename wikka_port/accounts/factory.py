@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from werkzeug.wrappers import Request
 
+from wikka_port.accounts import tables
 from wikka_port.accounts.api_keys import ApiKeys
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory, NameTaken
@@ -53,6 +54,7 @@ class SignOn:
     names: Allowed
     directory: Directory
     audit: Audit
+    clock_ms: Callable[[], int]
 
     def name(self, request: Request) -> str:
         """Return the name in the header, or "" if there is none or the request does not come from a trusted proxy."""
@@ -73,7 +75,11 @@ class SignOn:
             return None
         if account is None or account.status == "deleted":
             return None
-        return visitor_of(account, network_hash, f"proxy:{account.id}".encode())
+        now = self.clock_ms()
+        if account.visit.is_to_be_noted(now):
+            self.directory.renew(account, {tables.VISIT: account.visit.at(now).pack()})
+        visitor = visitor_of(account, network_hash, f"proxy:{account.id}".encode())
+        return replace(visitor, new_after_ms=account.visit.new_after_ms(now))
 
     def _made(self, name: str) -> Account | None:
         if self.policy in ("closed", "invitation"):
@@ -137,7 +143,9 @@ def make_accounts(
     )
     by_recipient = limiter("mail ", MAIL_PER_MINUTE, MAIL_BURST)
     proxies = frozenset(config.sign_on_from)
-    sign_on = SignOn(config.sign_on_header, proxies, config.registration, config.user_names, directory, audit)
+    sign_on = SignOn(
+        *(config.sign_on_header, proxies, config.registration, config.user_names, directory, audit, clock_ms)
+    )
     keys = ApiKeys(rows, clock_ms)
     return Accounts(rows, directory, sessions, keys, registration, signing_in, audit, sign_on, by_recipient, clock_ms)
 

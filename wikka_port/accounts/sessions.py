@@ -9,7 +9,7 @@ proves nothing.
 
 A session ends SESSION_S after it was last seen, and SESSION_LONGEST_S after the sign-in.  ``seen`` is written at most
 every SEEN_EVERY_S, on the condition that the cell is unchanged.  Therefore this write never brings back an ended
-session.
+session.  The mark of the visit (``records``) is written with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import base64
 import binascii
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -54,7 +54,7 @@ _SYSTEMS: Final = (
 SESSIONS_MAX: Final = 50  # of an account; a new one replaces the one that was idle longest
 _ACCOUNT_COLUMNS: Final = (
     *(tables.NAME, tables.STATUS, tables.ADMIN, tables.CREATED, tables.EDITS),
-    *(tables.NEWS, tables.SEEN, b"settings"),
+    *(tables.NEWS, tables.SEEN, tables.WATCHES_STAMP, b"settings"),
 )
 
 
@@ -149,10 +149,15 @@ class Sessions:
         now = self._clock()
         if session is None or account is None or account.status == "deleted" or session.is_over(now):
             return None
+        noted = {}
         if session.is_to_be_seen(now):
-            seen = pack_session(replace(session, seen_ms=now))
-            self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, {ticket.column: seen})
-        return replace(visitor_of(account, network_hash, ticket.column), news_after_ms=news_after(cells))
+            noted[ticket.column] = pack_session(replace(session, seen_ms=now))
+        if account.visit.is_to_be_noted(now):
+            noted[tables.VISIT] = account.visit.at(now).pack()
+        if noted:
+            self._rows.change(USERS, ticket.row, {ticket.column: cells[ticket.column]}, noted)
+        new_after_ms = account.visit.new_after_ms(now)
+        return replace(visitor_of(account, network_hash, ticket.column), new_after_ms=new_after_ms)
 
     def begin(self, account: Account, *, network: str, agent: str) -> str | None:
         """Begin a session and return its cookie, or None if the account's password was changed meanwhile."""
@@ -160,7 +165,8 @@ class Sessions:
         now = self._clock()
         session = Session(now, now, network, agent)
         expected = {tables.PASSWORD: account.password.encode()}
-        if not self._rows.change(USERS, account.row, expected, {session_column(token): pack_session(session)}):
+        begun = {session_column(token): pack_session(session), tables.VISIT: account.visit.at(now).pack()}
+        if not self._rows.change(USERS, account.row, expected, begun):
             return None
         surplus = self.of(account.row)[SESSIONS_MAX:]
         if surplus:
@@ -183,13 +189,6 @@ class Sessions:
             self._rows.delete(USERS, row, [column])
 
 
-def news_after(cells: Mapping[bytes, bytes]) -> int:
-    """Return the time after which the account has unread notices, or -1 if it has none."""
-    newest, seen = (cells.get(column, b"") for column in (tables.NEWS, tables.SEEN))
-    seen_ms = int(seen) if seen.isdigit() else 0
-    return seen_ms if newest.isdigit() and int(newest) > seen_ms else -1
-
-
 def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Visitor:
     return Visitor(
         name=account.name,
@@ -201,4 +200,6 @@ def visitor_of(account: Account, network_hash: str, session: bytes = b"") -> Vis
         session=session.decode(),
         account_ms=account.created_ms,
         edits=account.edits,
+        news_after_ms=account.news_after_ms,
+        watches=account.watches,
     )

@@ -19,7 +19,9 @@ Cells of ``users``:
     account:edits                                accepted edits, until antispam trusts the account
     account:origin                               of an account that was moved here (``wikkawiki.account_move``)
     account:news account:seen                    the newest notice, and up to which notice all are read (``notices``)
+    account:watches                              random; another one after each change of the account's watches
     settings:zone settings:theme ...             see ``settings``
+    settings:visit                               see ``records``
     session:<sha256 of the token, hexadecimal>   see ``sessions``; the family ends 30 days after its last write
     key:<sha256 of the token, hexadecimal>       see ``api_keys``
 
@@ -82,8 +84,10 @@ EDITS: Final = b"account:edits"
 ORIGIN: Final = b"account:origin"
 NEWS: Final = b"account:news"  # time of the newest notice (``notices.notice_rows``)
 SEEN: Final = b"account:seen"  # notices up to this time are read
+WATCHES_STAMP: Final = b"account:watches"
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
 SETTINGS: Final = b"settings:"
+VISIT: Final = b"settings:visit"
 SESSION: Final = b"session:"
 KEY: Final = b"key:"
 CREDENTIALS: Final = (b"session", b"key")  # families of what signs a request in; a new password ends them

@@ -91,8 +91,9 @@ def _difference(new: Revision, old: Revision | None) -> list[Row]:
 def handle_diff(site: Site, request: Request, name: str) -> Response:
     """Show the difference of two revisions: ``?a=1&b=2``, side by side or with ``&style=inline`` in one column.
 
-    The default of ``b`` is the newest revision, that of ``a`` the last visible one before ``b``.  Numbers have gaps:
-    hidden revisions, and the revisions of a former page of the name.  So lists give only ``b`` in their links.
+    The default of ``b`` is the newest revision, that of ``a`` the last visible one before ``b``, or with ``&since=T``
+    (milliseconds) the newest one of that time.  Numbers have gaps: hidden revisions, and the revisions of a former page
+    of the name.  So lists give only ``b`` in their links.
     """
     page = site.wiki.page(name)
     if page is None:
@@ -101,7 +102,10 @@ def handle_diff(site: Site, request: Request, name: str) -> Response:
     b = page.number if b is None else b
     a = number(request, "a")
     found = site.wiki.revisions(name, below=b + 1, limit=2, bodies=True)
-    if a is None:
+    since_ms = number(request, "since")
+    if a is None and since_ms is not None:
+        old = site.wiki.revision_at(name, since_ms)  # None: the page began later
+    elif a is None:
         old = found[1] if len(found) > 1 else None  # None: the page began with ``b``
     else:
         old = site.wiki.revision(name, a)

@@ -67,10 +67,22 @@ def handle_show(site: Site, request: Request, name: str) -> Response:
     existing = None if below is None else below.existing(document.links)
     values = {**_values(site, page, document, edit, request.args, existing), "merged": _merge_of(request, page)}
     values |= {"waiting": site.wiki.waiting(page.name), "comments": None if below is None else below.view()}
+    values |= {"is_watched": _is_watched(site, page), "is_new": _is_new(site, page)}
     indexed = not (request.args and request.args.keys() & OF_ACTIONS)
     address = partial(order_address, page_path(page.name), "comments")
     response = site.html("show.html", indexed=indexed, **values, origin=origin, old=None, order_address=address)
     return conditional(request, response)
+
+
+def _is_watched(site: Site, page: Page) -> bool:
+    visitor = site.visitor
+    return visitor.name is not None and site.wiki.notices.is_watched(page, visitor.watches)
+
+
+def _is_new(site: Site, page: Page) -> bool:
+    """Return whether somebody else changed the page since the visitor was here last."""
+    after_ms = site.visitor.new_after_ms
+    return 0 <= after_ms < page.time_ms and page.author != site.visitor.name
 
 
 def _other_form(site: Site, request: Request, name: str) -> Response | None:
@@ -132,9 +144,8 @@ def _old(site: Site, request: Request, newest: Page) -> Response:
     if page.number == newest.number:
         return redirect(page_url(newest.name), status=302)
     values = _values(site, page, page_document(site, request, page))
-    return site.html(
-        "show.html", **values, origin="", old=newest, merged=None, waiting=0, comments=None, order_address=None
-    )
+    values |= dict.fromkeys(("merged", "comments", "order_address", "is_new", "is_watched"))
+    return site.html("show.html", **values, origin="", old=newest, waiting=0)
 
 
 def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | None:

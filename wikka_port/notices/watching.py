@@ -1,16 +1,22 @@
 """The watches of accounts: begun, ended, listed.
 
 A watch is one put or delete; the trigger ``wiki-watchers`` derives ``watchers``, or on a plain HBase ``derive``, which
-is called after it.
+is called after it.  Then ``account:watches`` gets another value, which comes with each request of the account.  So a
+process that keeps an account's targets knows without a call whether they are still what it kept (``kept``).  A crash
+before that leaves kept targets as they are for WATCHES_KEPT_MS at most.
 """
 
 from __future__ import annotations
 
+import secrets
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.settings import Settings
-from wikka_port.limits import ROWS_PER_CALL, WATCHES_MAX
+from wikka_port.accounts.tables import ID, USERS, WATCHES_STAMP
+from wikka_port.limits import ROWS_PER_CALL, TARGETS_KEPT, WATCHES_KEPT_MS, WATCHES_MAX
 from wikka_port.notices.notice_rows import (
     MAIL,
     MINOR,
@@ -37,6 +43,10 @@ class Watching:
         self._rows = rows
         self._clock = clock_ms
         self._derive = derive
+        self._lock = threading.Lock()
+        # guarded by _lock: by account, the stamp, until when, and the targets; and the number of all targets
+        self._kept: OrderedDict[bytes, tuple[bytes, int, frozenset[bytes]]] = OrderedDict()
+        self._kept_count = 0
 
     def of(self, account: bytes) -> list[Watch]:
         """Return all watches of an account, pages first, at most WATCHES_MAX."""
@@ -51,6 +61,37 @@ class Watching:
         wanted = {watch_row(account, target): target for target in targets}
         return {wanted[row] for row in self._rows.rows(WATCHES, list(wanted))}
 
+    def kept(self, account: bytes, stamp: bytes) -> frozenset[bytes]:
+        """Return all targets of an account whose row has the ``stamp``.  Costs a call only if they are not kept."""
+        if not stamp:  # it never watched anything
+            return frozenset()
+        now = self._clock()
+        with self._lock:
+            found = self._kept.get(account)
+            if found is not None and found[0] == stamp and now < found[1]:
+                self._kept.move_to_end(account)
+                return found[2]
+        start, stop = rows_of_account(account)
+        rows = self._rows.row_keys(WATCHES, start, stop, limit=WATCHES_MAX)
+        targets = frozenset(row[len(start) :] for row in rows)
+        with self._lock:
+            self._keep(account, (stamp, now + WATCHES_KEPT_MS, targets))
+        return targets
+
+    def _keep(self, account: bytes, found: tuple[bytes, int, frozenset[bytes]]) -> None:
+        """Keep targets under _lock.  Each account counts as one more, since one without targets takes space too."""
+        former = self._kept.pop(account, None)
+        self._kept[account] = found
+        self._kept_count += len(found[2]) - len(former[2] if former else ())
+        while self._kept_count + len(self._kept) > TARGETS_KEPT:
+            self._kept_count -= len(self._kept.popitem(last=False)[1][2])
+
+    def _note_change(self, account: bytes) -> None:
+        """Give the account another stamp, unless it has ended."""
+        stored = self._rows.row(USERS, account, [ID])
+        if ID in stored:
+            self._rows.change(USERS, account, {ID: stored[ID]}, {WATCHES_STAMP: secrets.token_hex(8).encode()})
+
     def begin(self, account: bytes, target: bytes, name: str, settings: Settings) -> None:
         """Watch a target; a second call changes nothing.  Raises TooManyWatches."""
         if self.watched(account, [target]):
@@ -62,11 +103,13 @@ class Watching:
         cells = cells_of(Watch(target, name, self._clock(), YES.decode() if settings.minor else "", settings.mail))
         self._rows.put(WATCHES, row, cells)
         self._derive({row: cells})
+        self._note_change(account)
 
     def end(self, account: bytes, target: bytes) -> None:
         row = watch_row(account, target)
         self._rows.delete(WATCHES, row)
         self._derive({row: {}})
+        self._note_change(account)
 
     def take_settings(self, account: bytes, settings: Settings) -> None:
         """Give the account's watches the settings that count for its notices."""

@@ -161,6 +161,17 @@ class GuardedNotices:
         """Return those targets by which the visitor watches the page; one call."""
         return self._notices.watching.watched(self._account, targets_of(history_of(page), page.name))
 
+    def is_watched(self, page: Page, stamp: bytes) -> bool:
+        """Return whether the visitor watches the page, or a page above it; False while the store is unavailable.
+
+        Costs no call while the account's watches are kept (``Watching.kept``).
+        """
+        try:
+            targets = self._notices.watching.kept(self._account, stamp)
+        except StoreUnavailable:  # the page itself was read, and can be shown without it
+            return False
+        return bool(targets) and not targets.isdisjoint(targets_of(history_of(page), page.name))
+
     def watch(self, page: Page, settings: Settings) -> None:
         """Watch a page that was read in this request.  Raises TooManyWatches."""
         self._notices.watching.begin(self._account, page_target(history_of(page)), page.name, settings)
