@@ -5,6 +5,7 @@
         ?remove=N ?restore=N       the form that removes a comment, or brings it back
     POST preview                   the text as it would be shown
     POST send                      add the comment, or with ``edit`` change it
+    POST signin                    the same after a sign-in by the fields beside the text
     POST remove, restore           the same for a whole comment
 
 A refused form comes back with its text: 400 (empty), 403 (rights, or an expired or foreign form), 409 (the comment
@@ -22,7 +23,8 @@ from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.accounts.sign_in_form import client_of, enter
+from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.submissions import guard_fields, judged, note_accepted
 from wikka_port.comment_views import (
     CommentsView,
@@ -63,8 +65,12 @@ STALE: Final = N_(
     "Your text is below: please look it over and send it again."
 )
 SIGNED_OUT: Final = N_(
-    "You are not signed in any more. Your text is below: sign in in another window to send it under your name, or send "
-    "it as {name}."
+    "You are not signed in any more. Your text is below: sign in beside it to send it under your name, or send it as "
+    "{name}."
+)
+NOT_SIGNED: Final = N_(
+    "Nothing is sent yet. You typed a password, but the button sends the text as {name}: sign in and send, or press it "
+    "again."
 )
 TOO_MANY: Final = N_("These were many comments in a short time. Please wait {wait_s} s, then send it again.")
 _TARGETS: Final = ("answer", "edit", "remove", "restore")
@@ -147,7 +153,7 @@ class _Answer:
             "preview": preview,
             "can_post": bool(form.text and problem) or view is None or view.can_post,
             **guard_fields(self.site, self.request),
-            **_frame(self.site, self.request, self.page.name),
+            **_frame(self.site, self.request, self.page.name, form),
         }
         return form_page(self.site, self.request, "comments.html", status=status, **values)
 
@@ -203,6 +209,25 @@ def handle_comments(site: Site, request: Request, name: str) -> Response:
 
 def _posted(site: Site, request: Request, name: str) -> Response:
     form = _form_of(request)
+    if "signin" in request.form and is_genuine(site, request):
+        return _signed_in(site, request, name, form)
+    return _received(site, request, name, form, _doubt(site, request, form))
+
+
+def _signed_in(site: Site, request: Request, name: str, form: CommentForm) -> Response:
+    """Handle a form with a sign-in beside the text: sign in and send; if that fails, return the form with its text."""
+    run_in_slow_lane(request.environ)  # it hashes a password
+    try:
+        entered = enter(site, request)
+    except Refused as refused:
+        answer = _received(site, request, name, form, (refused.status, str(refused)))
+        return later(answer, refused.wait_s) if refused.wait_s else answer
+    except StoreUnavailable as away:
+        return later(_form_alone(site, request, name, form, 503, unavailable_text(away)), 5)
+    return entered.let_in(request, _received(entered.site, request, name, form, None))
+
+
+def _received(site: Site, request: Request, name: str, form: CommentForm, doubt: tuple[int, str] | None) -> Response:
     try:
         page = site.wiki.page(name)
         if page is None:
@@ -212,7 +237,7 @@ def _posted(site: Site, request: Request, name: str) -> Response:
         return _form_alone(site, request, name, form, 403, f"{sentence(site, not_allowed)} {_(KEPT)}")
     except StoreUnavailable as away:
         return later(_form_alone(site, request, name, form, 503, unavailable_text(away)), 5)
-    refused = _doubt(site, request, form) or _complaint(site, form)
+    refused = doubt or _complaint(site, form)
     if refused is not None:
         return answer.page_with(form, status=refused[0], problem=refused[1])
     if "preview" in request.form:
@@ -293,15 +318,25 @@ def _form_alone(site: Site, request: Request, name: str, form: CommentForm, stat
         page_name=name,
         form=form,
         problem=problem,
-        **_frame(site, request, name),
+        **_frame(site, request, name, form),
         **values,
     )
 
 
-def _frame(site: Site, request: Request, name: str) -> dict[str, Any]:
-    """Return the values that the page has with and without comments."""
-    address = partial(order_address, page_path(name, "comments"), "order")
-    return {"most": COMMENT_CHARS_MAX, "order": order_of(site, request), "order_address": address}
+def _frame(site: Site, request: Request, name: str, form: CommentForm) -> dict[str, Any]:
+    """Return the values that the page has with and without comments.
+
+    A sign-in stands beside the text that was typed while signed in, until somebody uses it.
+    """
+    fields = request.form if request.method == "POST" else {}
+    offered = None if site.visitor.name else fields.get("user", form.signed_as or None)
+    return {
+        "most": COMMENT_CHARS_MAX,
+        "order": order_of(site, request),
+        "order_address": partial(order_address, page_path(name, "comments"), "order"),
+        "sign_in": offered,
+        "asked_unsigned": bool(fields.get("password")) and "signin" not in fields,
+    }
 
 
 def _doubt(site: Site, request: Request, form: CommentForm) -> tuple[int, str] | None:
@@ -309,7 +344,11 @@ def _doubt(site: Site, request: Request, form: CommentForm) -> tuple[int, str] |
     name = site.visitor.name or ""
     if form.signed_as != name:
         return 403, _(SIGNED_IN, name=name) if name else _(SIGNED_OUT, name=site.visitor.signature)
-    return None if is_genuine(site, request) else (403, _(STALE))
+    if not is_genuine(site, request):
+        return 403, _(STALE)
+    if request.form.get("password") and not name and request.form.get("send") == "1":
+        return 400, _(NOT_SIGNED, name=site.visitor.signature)
+    return None
 
 
 def _complaint(site: Site, form: CommentForm) -> tuple[int, str] | None:

@@ -147,6 +147,7 @@ def submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_sto
 
 def _signed_in(site: Site, request: Request, name: str, draft: FormDraft, *, was_stored: bool) -> Response:
     """Handle a form with a sign-in beside the text: sign in and save; if that fails, return the form with its text."""
+    run_in_slow_lane(request.environ)  # it hashes a password
     try:
         entered = enter(site, request)
     except (Refused, StoreUnavailable) as problem:
