@@ -26,6 +26,7 @@ from urllib.parse import unquote
 from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
 from wikka_port.markup.lexer import CAMEL_CASE, fit
+from wikka_port.markup.markdown_extensions import mark_alerts
 from wikka_port.markup.markdown_rules import parser
 from wikka_port.markup.targets import heading_id, is_url, may_be_file, page_link, picture_at, safe_url, trimmed
 from wikka_port.markup.tokens import (
@@ -80,7 +81,6 @@ _SIMPLE: Final[Mapping[str, Kind]] = {
     "small": "small",
     "u": "u",
 }
-_ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\]\s*", re.IGNORECASE)
 _CELLS: Final[Mapping[str, Kind]] = {"th": "heading cell", "td": "cell"}
 
 
@@ -149,7 +149,7 @@ class _Reader:
         out, saved = self._out, (set(self._linked), dict(self._numbers), dict(self._times))
         self._out = []
         try:
-            _mark_alerts(block)
+            mark_alerts(block)
             for token in block:
                 self._read(token)
         except _Full:
@@ -380,19 +380,6 @@ def _end_of_marks(text: str) -> int:
         if number > MARKDOWN_MARKS_MAX:
             return text.rfind("\n", 0, found.start()) + 1 or found.start()
     return len(text)
-
-
-def _mark_alerts(block: Sequence[Parsed]) -> None:
-    """Give quotations that begin with ``[!NOTE]`` their kind, and take the mark out of their words."""
-    for at, token in enumerate(block[:-2]):
-        if token.type != "blockquote_open" or block[at + 1].type != "paragraph_open":
-            continue
-        words = block[at + 2].children or []
-        first = words[0] if words else None
-        found = _ALERT.fullmatch(first.content) if first is not None and first.type == "text" else None
-        if found and (len(words) == 1 or words[1].type in ("softbreak", "hardbreak")):
-            token.meta["alert"] = found[1].lower()
-            del words[:2]
 
 
 def _first_line(block: Sequence[Parsed]) -> int:

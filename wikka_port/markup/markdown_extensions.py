@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from wikka_port.markup.targets import picture_at
@@ -28,8 +28,20 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
     from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
 PAIRS: Final = ("kbd", "sub", "sup", "ins", "del", "mark", "small", "u")
+# Words of "[!word]" above a quotation, and the alert as which it is shown: GitHub's five are shown as themselves, the
+# others are Obsidian's.
+ALERTS: Final[Mapping[str, str]] = {
+    **{word: word for word in ("note", "tip", "important", "warning", "caution")},
+    **dict.fromkeys(("info", "abstract", "summary", "tldr", "todo", "example", "quote", "cite"), "note"),
+    **dict.fromkeys(("hint", "success", "check", "done"), "tip"),
+    **dict.fromkeys(("question", "help", "faq"), "important"),
+    **dict.fromkeys(("attention",), "warning"),
+    **dict.fromkeys(("failure", "fail", "missing", "danger", "error", "bug"), "caution"),
+}
+_ALERT: Final = re.compile(rf"\[!({'|'.join(ALERTS)})\][+-]?(?:[ \t]+|\Z)", re.IGNORECASE)
 ATTRIBUTES_MAX: Final = 50
 ATTRIBUTE_CHARS: Final = 500
 _FRONT_CHARS: Final = 20_000
@@ -263,3 +275,35 @@ def _html_image(state: StateInline, silent: bool) -> bool:
         sized = picture.of_width(int(width)) if width.isascii() and width.isdigit() and len(width) <= 4 else picture
         state.push("wiki", "", 0).meta = {"token": sized}
     return _move(state, found.end())
+
+
+# --- alerts ------------------------------------------------------------------------------------
+
+
+def mark_alerts(block: Sequence[Token]) -> None:
+    """Give quotations that begin with ``[!NOTE]`` their kind, and take the mark out of their words.
+
+    Words behind the mark, in the same line, are the title: they are strong, and a line of their own.
+    """
+    for at, token in enumerate(block[:-2]):
+        if token.type != "blockquote_open" or block[at + 1].type != "paragraph_open":
+            continue
+        words = block[at + 2].children or []
+        first = words[0] if words else None
+        found = _ALERT.match(first.content) if first is not None and first.type == "text" else None
+        if first is None or found is None:
+            continue
+        token.meta["alert"] = found[1].lower()
+        made, rest = type(token), first.content[found.end() :]
+        end = next((n for n, word in enumerate(words) if word.type in ("softbreak", "hardbreak")), len(words))
+        if end == 1 and not rest:
+            del words[:2]
+        else:
+            broken = [made("hardbreak", "br", 0)] if end < len(words) else []
+            title = [
+                made("strong_open", "strong", 1),
+                made("text", "", 0, content=rest),
+                *words[1:end],
+                made("strong_close", "strong", -1),
+            ]
+            words[: end + 1] = [*title, *broken]

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, get_args
 
 from wikka_port.markup.compiler import SHARED, Compiler, Handlers, OpenHeading
 from wikka_port.markup.fragments import Piece, escape
+from wikka_port.markup.markdown_extensions import ALERTS
 from wikka_port.markup.tokens import (
     INLINE_KINDS,
     Attributes,
@@ -192,9 +193,9 @@ def _opening(part: Open) -> str:
         return f'<ol start="{int(part.value)}">\n'
     if part.kind == "details" and part.value:
         return "<details open>\n"
-    if part.kind == "quote" and part.value in _ALERTS:
-        said = _(_ALERTS[part.value])
-        return f'<blockquote class="alert alert-{part.value}">\n<p class="alert-title">{said}</p>\n'
+    if part.kind == "quote" and part.value in ALERTS:
+        said = _(_ALERTS[part.value]) if part.value in _ALERTS else part.value.capitalize()
+        return f'<blockquote class="alert alert-{ALERTS[part.value]}">\n<p class="alert-title">{said}</p>\n'
     if part.kind == "notes":
         return f'{tag[: tag.index(">")]} aria-label="{_("Footnotes")}"{tag[tag.index(">") :]}'
     if part.kind == "note" and part.value.isdigit():

@@ -46,7 +46,11 @@ SHOWN = {
     "> [!NOTE]\n> a\n> b": ALERT.format("note", "Note", "a\nb"),
     "> [!WARNING]\n>\n> a": ALERT.format("warning", "Warning", "a"),
     "> [!OTHER]\n> a": "<blockquote>\n<p>[!OTHER]\na</p>\n</blockquote>\n",
-    "> [!NOTE] a": "<blockquote>\n<p>[!NOTE] a</p>\n</blockquote>\n",
+    "> [!NOTE] a": ALERT.format("note", "Note", "<strong>a</strong>"),
+    "> [!example]- A *b*\n> d": ALERT.format("note", "Example", "<strong>A <em>b</em></strong><br>\nd"),
+    "> [!Bug]\n> [[P]]": None,
+    "> [!error]+": '<blockquote class="alert alert-caution">\n<p class="alert-title">Error</p>\n</blockquote>\n',
+    "> [!note]x": "<blockquote>\n<p>[!note]x</p>\n</blockquote>\n",
     "---\ntitle: A <b>\ntags: [x, 'y z']\nlist:\n  - p\n  - q\n# note\n---\n\ntext":
         '<details class="attributes"><summary>About this page</summary><dl>\n<dt>title</dt><dd>A &lt;b&gt;</dd>\n'
         "<dt>tags</dt><dd>x, y z</dd>\n<dt>list</dt><dd>p, q</dd>\n</dl></details>\n<p>text</p>\n",
