@@ -18,6 +18,7 @@ from wikka_port.exchange.records import LISTS, CommentRecord, RecordedFile, Reco
 from wikka_port.markup.formats import MARKDOWN
 from wikka_port.rights.rules import DEFAULT_LIST
 from wikka_port.schema import folded
+from wikka_port.wikkawiki.stored_text import with_bars
 
 KINDS: Final = ("text", "time", "author", "note", "marks", "rights", "files", "comments", "deletions")
 NOTE_CHARS: Final = 100
@@ -128,7 +129,7 @@ def _put_shown(made: Fields, name: str, shown: list[RevisionRecord]) -> None:
         made.revisions += 1
         seconds_ms = one.time_ms // 1000 * 1000
         last_ms = max(seconds_ms or 1, last_ms + 1)
-        made.put("text", key, _digest(one.body))
+        made.put("text", key, _digest(with_bars(one.body, of_pages=False)))
         made.put("time", key, last_ms // 1000)
         made.put("author", key, one.author or "(unknown)")
         made.put("note", key, _cut_note(one.note))

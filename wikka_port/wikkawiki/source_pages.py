@@ -6,7 +6,10 @@ revision of its own.  The revisions of a page are ordered by time and id.
 
 A page's ordinal is its place among the folded names, which is the same whenever the same source is read.
 
-Texts stay as they are: the markup is WikkaWiki's.  Times are in the time zone of the old wiki's database server.
+Texts stay as they are, since the markup is WikkaWiki's, but for links whose words stand behind a blank
+(``stored_text.with_bars``): such a text is kept beside the revision as it was.
+
+Times are in the time zone of the old wiki's database server.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from wikka_port.markup.bounds import over_bounds
 from wikka_port.names import InvalidName, normalise
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.source_database import Source, quoted
-from wikka_port.wikkawiki.stored_text import unescaped
+from wikka_port.wikkawiki.stored_text import unescaped, with_bars
 
 NO_AUTHOR: Final = "(unknown)"
 _TIME: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?)?")
@@ -172,7 +175,7 @@ class SourcePages:
             " FROM (SELECT DISTINCT ordinal, name FROM page_order) o) ORDER BY ordinal"
         )
         for name, body in found:
-            yield name, "" if body is None else str(body)
+            yield name, "" if body is None else self._with_bars(str(body))
 
     def owners(self) -> Iterator[tuple[str, str, str]]:
         """Yield each tag with its page's name here and the owner that its newest revision has."""
@@ -237,17 +240,22 @@ class SourcePages:
             self.counts.cut.append(f"{name}: {over}")
         yield PagePart(name, ordinal, first, tuple(revisions), "", True, autolink=True)
 
+    def _with_bars(self, body: str) -> str:
+        return with_bars(body, of_pages=not self._source.has("pages", "title"))
+
     def revision(self, values: tuple[str, ...]) -> ImportedRevision:
         """Make a revision of the columns _REVISION."""
         number, time, body, owner, user, note, _ = values
         time_ms = local_time_ms(time, self._zone) or 1
         reads: Callable[[str], str] = unescaped if self._source.escapes_html else str
         author = reads(user) or NO_AUTHOR
+        shown = self._with_bars(body)
         return ImportedRevision(
             time_ms=time_ms,
             author=author,
             note=reads(note),
-            body=body,
+            body=shown,
+            source=body if shown != body else None,
             links=0,
             is_redirect=False,
             owner=reads(owner),

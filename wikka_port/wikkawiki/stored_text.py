@@ -18,6 +18,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+# What has no links in it, or a link of a name or address, a blank, and words.
+_LINK: Final = re.compile(r'%%.*?%%|"".*?""|\[\[\s*+([^\s\[\]|]++)\s++([^\s\[\]|][^\[\]|]*+)\]\]', re.DOTALL)
+_OTHER_WIKI: Final = re.compile(r"[A-Z][A-Za-z]+:")
 _FREE: Final = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _OF_BYTE: Final = tuple(chr(byte) if byte in _FREE else bytes([byte]).decode("cp1252") for byte in range(256))
 _TO_BYTE: Final = {ord(letter): byte for byte, letter in enumerate(_OF_BYTE)}
@@ -75,6 +78,24 @@ def encoded_twice(text: str) -> str | None:
         return text.translate(_TO_BYTE).encode("latin-1").decode("utf-8")
     except (UnicodeEncodeError, UnicodeDecodeError):
         return None
+
+
+def with_bars(body: str, *, of_pages: bool) -> str:
+    """Return a text in which links with words behind a blank have a ``|`` before the words.
+
+    ``[[WikiPedia:Tide the tides]]`` is such a link in every WikkaWiki, and ``[[HomePage home]]`` until 1.3.6
+    (``of_pages``); here a blank belongs to the name.  Addresses with words are read as they are.
+    """
+    if "[[" not in body:
+        return body
+
+    def barred(found: re.Match[str]) -> str:
+        target, words = found[1], found[2]
+        if target is None or "://" in target or not (of_pages or _OTHER_WIKI.match(target)):
+            return found[0]
+        return f"[[{target} | {words.rstrip()}]]"
+
+    return _LINK.sub(barred, body)
 
 
 def unescaped(text: str) -> str:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support.sql_dumps import dump_of, pieces_of
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
+from wikka_port.wikkawiki.source_pages import SourcePages
 from wikka_port.wikkawiki.sql_text import SqlDumpError
-from wikka_port.wikkawiki.stored_text import TextReader, encoded_twice, latin_text
+from wikka_port.wikkawiki.stored_text import TextReader, encoded_twice, latin_text, with_bars
 
 PAGE = ("id", "tag", "time", "body", "owner", "user", "latest", "note")
 
@@ -23,6 +24,32 @@ def page(tag: bytes, body: bytes) -> tuple[bytes, ...]:
 
 def read(tmp_path: Path, sql: bytes, prefix: str | None = None) -> Source:
     return copied(pieces_of(sql, 1_000), tmp_path / "copy.sqlite", prefix)
+
+
+@pytest.mark.parametrize(
+    ("typed", "pages", "other_wikis"),
+    [
+        ("a [[HomePage home]] b", "a [[HomePage | home]] b", None),
+        ("[[ WikiPedia:Tide the\ntides ]]", "[[WikiPedia:Tide | the\ntides]]", "[[WikiPedia:Tide | the\ntides]]"),
+        ('""[[A b]]"" %%[[A b]]%% [[A b]]', '""[[A b]]"" %%[[A b]]%% [[A | b]]', None),
+        ("[[http://x.org a b]] [[A | b c]] [[A]] [[ A ]] [[a [b]]", None, None),
+    ],
+)
+def test_links_with_words_behind_a_blank_get_a_bar(typed: str, pages: str | None, other_wikis: str | None) -> None:
+    for of_pages, wanted in ((True, pages or typed), (False, other_wikis or typed)):
+        assert with_bars(typed, of_pages=of_pages) == wanted
+        assert with_bars(wanted, of_pages=of_pages) == wanted
+
+
+def test_only_old_wikis_have_pages_with_words_behind_a_blank_and_the_text_is_kept_as_it_was(tmp_path: Path) -> None:
+    for title, body in (((), "[[HomePage | home]]"), (("title",), "[[HomePage home]]")):
+        row = (*page(b"HomePage", b"[[HomePage home]]"), *(b"Home" for _ in title))
+        found = SourcePages.ordered(read(tmp_path, dump_of({"x_pages": ((*PAGE, *title), [row])})))
+        (part,) = found
+        (revision,) = part.revisions
+        assert (revision.body, revision.source) == (body, None if title else "[[HomePage home]]")
+        assert list(found.newest()) == [("HomePage", body)]
+        (tmp_path / "copy.sqlite").unlink(missing_ok=True)
 
 
 def test_tables_of_any_prefix_are_found_and_others_left_out(tmp_path: Path) -> None:
