@@ -255,3 +255,25 @@ def test_the_same_form_sent_twice_waits_once(web: WikiClient) -> None:
     assert len(web.wiki.rows.data[SUGGESTIONS]) == 1
     section = send(web, "/P", "a section alone", section="s-none")
     assert section.status_code == 409
+
+
+def test_watchers_learn_of_what_was_accepted_as_its_authors(web: WikiClient) -> None:
+    """Nothing is told while it waits; then it is an edit or a comment of its author, of which he gets no notice."""
+    ada, mia = web.signed_in("Ada"), web.signed_in("Mia")
+    for browser in (ada, mia):
+        browser.post("/P/watch", {**browser.form("/P/watch"), "do": "page"})
+    edit = send(mia, "/P", f"one\n\ntwo\n\nthree\n\n{FARM}", note="links").headers["Location"]
+    form = mia.form("/P/comments")
+    shared_clock_of(mia, 60)
+    comment = mia.post("/P/comments", {**form, "body": SPAM, "send": "1"}).headers["Location"]
+    assert "/-/held?" in edit
+    assert "/-/held?" in comment
+    assert "There is no notice for you" in ada.get("/-/inbox").text
+    root = web.signed_in("Root", admin=True)
+    for place in (edit, comment):
+        assert decide(root, place, "accept").status_code == 303
+    text = ada.get("/-/inbox").text
+    assert re.sub("<.*?>", "", text).count("Mia edited") == 1
+    assert re.sub("<.*?>", "", text).count("Mia commented") == 1
+    for browser in (mia, root):
+        assert "There is no notice for you" in browser.get("/-/inbox").text
