@@ -171,6 +171,11 @@ ACCOUNTS_LISTED: Final = 50  # of a part of the list of accounts
 ACCOUNTS_SCANNED: Final = 2_000  # rows read for one part
 GROUPS_LISTED: Final = 200
 LISTS_SCANNED: Final = 5_000  # pages with lists of their own that are searched for names of groups
+AUDIT_LISTED: Final = 50  # entries of a part of the audit
+AUDIT_SCANNED: Final = 2_000  # entries read for one part
+LETTERS_LISTED: Final = 100  # dead letters of the wiki's triggers
+SIZES_READ: Final = 5_000  # rows of a table that are read to say how many it has
+ACCOUNTS_COUNTED: Final = 10_000
 MEMBERS_LISTED: Final = 50  # of a group, by name
 
 # --- antispam ---------------------------------------------------------------------------------------

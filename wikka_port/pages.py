@@ -63,6 +63,7 @@ from wikka_port.folder_format import Folder, read_folder
 from wikka_port.history import Histories, fresh_cells, newest_of
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.listings import Listings, RecentChange
+from wikka_port.maintenance import Maintenance
 from wikka_port.moving.mover import Mover
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
@@ -161,6 +162,7 @@ class Wiki(Listings, Histories):
         lists = DerivedLists(self.store, lambda: self.indexes == "application")
         self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
         self.files.sweep.sweep_also(self.comments.sweep)
+        self.maintenance = Maintenance(self.store, lambda: self.indexes == "triggers")
         self.notices = StoredNotices(self.rows, self.mover, clock, lists.derive_watchers)
 
     def make_pictures_of(self, version: FileVersion) -> None:

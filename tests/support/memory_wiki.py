@@ -36,6 +36,7 @@ from wikka_port.editing.suggestions import Suggestions
 from wikka_port.files.file_rows import CurrentFile, file_column, files_in
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.listings import RecentChange
+from wikka_port.maintenance import Letter, TriggerState
 from wikka_port.markup.file_slots import names_file
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
@@ -102,6 +103,34 @@ class MemoryLists:
                 self._rows.delete(effect.table, effect.row, effect.columns)
 
 
+class MemoryMaintenance:
+    """Triggers as a store would have them; ``done`` notes what was asked of it."""
+
+    has_triggers = True
+
+    def __init__(self) -> None:
+        self.states = [TriggerState("wiki-indexes", "running", 3, 1.5, 1, "it failed", 0.0)]
+        self.dead = [Letter("wiki-indexes", page_key("HomePage"), "HomePage", 1_000, 8, "ValueError: no number")]
+        self.done: list[tuple[str, str, bytes]] = []
+
+    def triggers(self) -> list[TriggerState]:
+        return self.states if self.has_triggers else []
+
+    def letters(self) -> list[Letter]:
+        return self.dead if self.has_triggers else []
+
+    def retry(self, trigger: str, row: bytes = b"") -> int:
+        self.done.append(("retry", trigger, row))
+        return 1
+
+    def discard(self, trigger: str, row: bytes = b"") -> int:
+        self.done.append(("discard", trigger, row))
+        return 1
+
+    def table_bytes(self, table: bytes) -> int:
+        return 100
+
+
 class MemoryWiki:
     def __init__(self, start_ms: int = 1_750_000_000_000) -> None:
         self.away = False
@@ -113,6 +142,7 @@ class MemoryWiki:
         self.rows = MemoryRows(self._asked)
         self.drafts = Drafts(self.rows)
         self.suggestions = Suggestions(self.rows)
+        self.maintenance = MemoryMaintenance()
         self.mover = NoMover()
         self.files = StoredFiles(self.rows, MemoryPageRows(self._row), FileConfig(), lambda: self._now_ms)
         lists = MemoryLists(self.rows)

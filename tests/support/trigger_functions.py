@@ -169,3 +169,8 @@ def mail(change: Change) -> Iterator[Effect]:
     if change.attempt == 1:
         yield Barrier()
         raise RuntimeError("after the messages are in the queue")
+
+
+def refuse(change: Change) -> Iterator[Effect]:
+    raise ValueError(f"as told, of {change.row!r}")
+    yield

@@ -17,12 +17,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.accounts.tables import AUDIT, NETWORK, NETWORKS, audit_row
+from wikka_port.limits import AUDIT_LISTED, AUDIT_SCANNED
 from wikka_port.names import page_key
-from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, cells_of, fields_in, revisions_from
+from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, cells_of, fields_in, folded, revisions_from
+
+KINDS: Final = (
+    *("address confirmed", "address is taken", "administrator", "administrator's link", "block lifted", "blocked"),
+    *("dead letters discarded", "dead letters retried", "delete", "delete page", "email", "hide revision"),
+    *("invitation", "key ended", "key made", "password", "purge page", "register", "reset link", "review accepted"),
+    *("review refused", "rights", "sessions ended", "sign-in", "sign-in refused", "sign-out", "status"),
+    "undelete page",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +60,34 @@ class Audit:
         """Return up to ``limit`` entries, newest first.  Raises StoreUnavailable."""
         return [_entry(row, cells) for row, cells in islice(merge(*map(self._salted, CHANGE_SALTS)), limit)]
 
-    def _salted(self, salt: bytes) -> Iterator[tuple[bytes, Cells]]:
-        for row, cells in self._rows.scan(AUDIT, salt):
+    def filtered(self, what: str = "", user: str = "") -> Iterator[Entry]:
+        """Yield all entries as ``part`` selects them, newest first, however many are read for it."""
+        before = ""
+        while True:
+            found, before = self.part(before=before, what=what, user=user)
+            yield from found
+            if not before:
+                return
+
+    def part(self, *, before: str = "", what: str = "", user: str = "") -> tuple[list[Entry], str]:
+        """Return up to AUDIT_LISTED entries, newest first, and the token with which to continue, "" at the end.
+
+        ``before`` is the token of the preceding part, ``what`` a kind of KINDS; ``user`` made the change or was
+        changed by it.  AUDIT_SCANNED entries are read at most, so a part may be short though others follow.  Raises
+        StoreUnavailable.
+        """
+        found, last, who = list[Entry](), "", folded(user)
+        read = merge(*(self._salted(salt, before.encode("utf-8", "replace")) for salt in CHANGE_SALTS))
+        for number, (row, cells) in enumerate(read):
+            if len(found) == AUDIT_LISTED or number == AUDIT_SCANNED:
+                return found, last
+            entry, last = _entry(row, cells), row.decode(errors="replace")
+            if what in ("", entry.what) and (not who or who in (folded(entry.user), folded(entry.by))):
+                found.append(entry)
+        return found, ""
+
+    def _salted(self, salt: bytes, after: bytes = b"") -> Iterator[tuple[bytes, Cells]]:
+        for row, cells in self._rows.scan(AUDIT, salt + after + b"\x00" if after else salt):
             if not row.startswith(salt):
                 return
             yield row[len(salt) :], cells

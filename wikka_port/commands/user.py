@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NoReturn
 
 import click
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from wikka_port.accounts.administration import SETTABLE, AccountChanges, NotChanged
 from wikka_port.accounts.api_keys import DAYS_MAX, SCOPES, KeyNotMade, StoredKey
+from wikka_port.accounts.audit import KINDS
 from wikka_port.accounts.factory import Accounts
 from wikka_port.accounts.links import LIFE_S
 from wikka_port.accounts.records import STATUSES, Account
@@ -143,11 +145,13 @@ def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
 @user.command("audit")
 @store_options
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
+@click.option("--what", type=click.Choice(KINDS), help="Entries of this kind alone.")
+@click.option("--user", "who", default="", help="Of this user, or by this user.")
 @json_option
-def audit(store: StoreOptions, limit: int, as_json: bool) -> None:
+def audit(store: StoreOptions, limit: int, what: str | None, who: str, as_json: bool) -> None:
     """The log of accounts, newest first."""
     with _accounts(store) as accounts:
-        entries = accounts.audit.recent(limit)
+        entries = list(islice(accounts.audit.filtered(what or "", who), limit))
     for one in entries:
         fields = {"what": one.what, "user": one.user, "by": one.by, "network": one.network, "note": one.note}
         if as_json:

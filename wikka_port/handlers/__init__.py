@@ -33,6 +33,7 @@ from wikka_port.handlers.lists import (
     handle_tree,
     handle_wanted_pages,
 )
+from wikka_port.handlers.maintenance import handle_audit, handle_jobs, handle_sizes
 from wikka_port.handlers.moves import (
     handle_mass_delete,
     handle_mass_revert,
@@ -75,6 +76,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "actions": handle_actions,
     "administration": handle_administration,
     "antispam": handle_antispam,
+    "audit": handle_audit,
     "backlinks": handle_backlinks,
     "blocks": handle_blocks,
     "claim": handle_claim,
@@ -98,6 +100,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "html": handle_html,
     "inbox": handle_inbox,
     "inbox.xml": handle_inbox_feed,
+    "jobs": handle_jobs,
     "keys": handle_keys,
     "login": handle_login,
     "logout": handle_logout,
@@ -125,6 +128,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "settings": handle_settings,
     "show": handle_show,
     "showcode": handle_show_code,
+    "sizes": handle_sizes,
     "suggest": handle_suggest,
     "suggestion": handle_suggestion,
     "summary": handle_summary,
@@ -142,7 +146,7 @@ POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
-        *("rights", "users"),
+        *("jobs", "rights", "users"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
         *("inbox", "unsubscribe", "watch", "watches"),
     }

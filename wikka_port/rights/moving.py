@@ -15,6 +15,7 @@ from typing import Final
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import DELETED_PAGES_SCANNED, REASON_CHARS_MAX
+from wikka_port.maintenance import Maintenance
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.journal import Deleted, Move, deleted, one_deleted
 from wikka_port.moving.mover import Allow, By
@@ -59,6 +60,11 @@ class GuardedMoves:
     def require_site(self) -> None:
         """Raise NotAllowed if the visitor is no administrator."""
         self._allow("", Privilege.ADMINISTER)(NO_RIGHTS)
+
+    def maintenance(self) -> Maintenance:
+        """Return the wiki's triggers and tables.  Raises NotAllowed if the visitor is no administrator."""
+        self.require_site()
+        return self.wiki.maintenance
 
     # --- moves -------------------------------------------------------------------------------------
 

@@ -8,7 +8,10 @@ import pytest
 
 from tests.support.wiki_client import WikiClient
 
-PLACES = ("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam", "users", "groups", "rights")
+PLACES = (
+    *("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam"),
+    *("users", "groups", "rights", "audit", "jobs", "sizes"),
+)
 
 
 @pytest.fixture
