@@ -56,16 +56,16 @@ class WikiConfig:
     proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
     allow_host: tuple[str, ...] = ()  # names answered on loopback beside localhost; a foreign one opens it to its pages
     # its appearance
-    site_name: str = "Wiki"
+    site_name: str | None = None  # None: that of ``site_settings``, which these three win over
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
-    markup: Literal["wikka", "markdown"] = "wikka"  # the format of new pages; each page keeps its own
+    markup: Literal["wikka", "markdown"] | None = None  # the format of new pages; each page keeps its own
     camel_case: Literal["wikka", "all", "none"] = "wikka"  # formats in which such words are links, on new pages
     language: str = "en"  # of the wiki's own texts; each user may choose a different one of those installed
     languages: Path | None = None  # a folder with files of further languages
     edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
     # accounts
-    registration: Literal["open", "approval", "invitation", "closed"] = "open"
+    registration: Literal["open", "approval", "invitation", "closed"] | None = None
     user_names: Literal["any", "wikiwords"] = "any"
     mail: MailConfig | None = None  # None: no address is requested, and links are shown by commands
     password_memory_kib: int = 19_456  # of each hash, by OWASP; fewer make guessing cheap for a thief of the store

@@ -176,6 +176,9 @@ AUDIT_SCANNED: Final = 2_000  # entries read for one part
 LETTERS_LISTED: Final = 100  # dead letters of the wiki's triggers
 SIZES_READ: Final = 5_000  # rows of a table that are read to say how many it has
 ACCOUNTS_COUNTED: Final = 10_000
+SITE_NAME_CHARS: Final = 60
+MENU_ITEMS_MAX: Final = 12
+MENU_CHARS: Final = 300  # of an entry, and of other settings of the site
 MEMBERS_LISTED: Final = 50  # of a group, by name
 
 # --- antispam ---------------------------------------------------------------------------------------

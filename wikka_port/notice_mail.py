@@ -21,6 +21,7 @@ from wikka_port.notices.unsubscribing import unsubscribe_token
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.guarded_notices import ListedNotice
+from wikka_port.site_settings import present_settings
 from wikka_port.texts import N_
 from wikka_port.texts.catalogue import Catalogue, Languages
 from wikka_port.urls import page_path, site_path
@@ -46,6 +47,10 @@ class NoticeWriter:
     languages: Languages
     base: str  # the wiki's public address, without a slash at its end
 
+    @property
+    def site_name(self) -> str:
+        return present_settings(self.wiki.rights, self.config).name
+
     def letter(self, account: Account, due: Due) -> Mail | None:
         if account.status != "active" or not account.email or not account.settings.mail:
             return None
@@ -58,7 +63,7 @@ class NoticeWriter:
         first = said.gettext(_DIGEST) if due.is_digest else sentence_of(said, listed[0])
         return Mail(
             to=account.email,
-            subject=f"{self.config.site_name}: {first}",
+            subject=f"{self.site_name}: {first}",
             text=self._text(said, listed, leave),
             message_id=f"notice.{due.message_id}",
             headers={"List-Unsubscribe": f"<{leave}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"},
@@ -70,7 +75,7 @@ class NoticeWriter:
             for one in listed
         ]
         foot = said.gettext(_FOOT).format(address=leave)
-        return "\n\n".join([*parts, f"-- \n{self.config.site_name}, {self.base}/\n{foot}\n"])
+        return "\n\n".join([*parts, f"-- \n{self.site_name}, {self.base}/\n{foot}\n"])
 
 
 def make_sender(wiki: Wiki, config: WikiConfig, deliver: Callable[[Mail], None] | None = None) -> Sender:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from werkzeug.wrappers import Request, Response
@@ -27,6 +28,7 @@ from wikka_port.page_rows import Page
 from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.security import FormTokens, RateLimiter, new_visitor
+from wikka_port.site_settings import SiteSettings, frame_of, latest_settings, present_settings, registration_of
 from wikka_port.templating import Templates
 from wikka_port.texts import speak_as_wiki, spoken
 from wikka_port.texts.catalogue import Catalogue, Languages
@@ -92,6 +94,11 @@ class Site:
         return replace(self.for_visitor(visitor), browser=new_visitor())
 
     @property
+    def settings(self) -> SiteSettings:
+        """The settings of the site that count now."""
+        return present_settings(self.wiki.rights, self.config)
+
+    @property
     def pictures(self) -> PictureSources:
         return self.config.files.pictures
 
@@ -111,8 +118,12 @@ class Site:
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
         """Return a page in the visitor's language; search engines may index it only with ``indexed``."""
+        is_failure = status >= HTTPStatus.INTERNAL_SERVER_ERROR  # of the store, which is not asked again
+        settings = latest_settings(self.wiki.rights, self.config) if is_failure else self.settings
         text = self.templates.page(template, spoken()).render(
             values,
+            site_name=settings.name,
+            frame=frame_of(settings, self.visitor),
             robots="" if indexed else robots,
             visitor=self.visitor,
             can=self.wiki.access.can,
@@ -163,7 +174,15 @@ def make_site(
         initials=public_memory(public.initials, times=limits.MEMORY_TIMES),
         most_wanted=public_memory(lambda: public.most_wanted(limit=limits.WANTED_MAX), times=limits.MEMORY_TIMES),
         networks=NetworkHashes(config.secret, clock),
-        accounts=make_accounts(wiki.rows, config, clock, buckets, languages),
+        accounts=make_accounts(
+            wiki.rows,
+            config,
+            clock,
+            buckets,
+            languages,
+            policy_of=lambda: registration_of(present_settings(wiki.rights, config)),
+            site_name_of=lambda: latest_settings(wiki.rights, config).name,
+        ),
     )
 
 

@@ -32,7 +32,6 @@ LANGUAGES_KEPT: Final = 8  # languages whose templates stay compiled, some 3 MB 
 class _Settings(NamedTuple):
     """A wiki's configuration, as compiled templates hold it."""
 
-    site_name: str
     root_page: str
     max_note_chars: int
     edit_notes: int
@@ -45,7 +44,6 @@ class Templates:
 
     def __init__(self, config: WikiConfig, assets: Mapping[str, Asset]) -> None:
         settings = _Settings(
-            site_name=config.site_name,
             root_page=config.root_page,
             max_note_chars=config.max_note_chars,
             edit_notes=config.edit_notes,
@@ -74,7 +72,6 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     )
     urls_of = {**dict(settings.assets), "texts.js": texts_url}
     environment.globals.update(
-        site_name=settings.site_name,
         root_page=settings.root_page,
         page_path=urls.page_url,
         file_path=urls.file_path,

@@ -39,7 +39,7 @@ SITE_HANDLERS: Final = frozenset({
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
     "settings", "sessions", "account", "preview", "actions",
     "upload", "keys", "recentcomments", "comments.xml", "theme", "held", "blocks", "antispam",
-    "users", "groups", "rights", "audit", "jobs", "sizes",
+    "users", "groups", "rights", "audit", "jobs", "sizes", "site", "colour.css",
 })  # fmt: skip
 RESERVED: Final = frozenset({"health", "robots.txt", "favicon.ico"})
 SITE_PREFIX: Final = "/-/"

@@ -16,7 +16,7 @@ from tests.support.deep import spread
 from tests.support.wiki_scene import SCRIPTED
 from wikka_port.handlers import POSTABLE
 
-NOTHING_TO_TYPE = {"claim", "confirm", "moves", "unsubscribe"}
+NOTHING_TO_TYPE = {"claim", "confirm", "jobs", "moves", "unsubscribe"}
 
 
 def test_the_corpus_is_large_and_each_payload_is_one() -> None:

@@ -44,6 +44,7 @@ NO_PAGES: Final = frozenset(
         "recentchanges.xml",
         "comments.xml",
         "inbox.xml",
+        "colour.css",
         "suggest",
         "summary",
         "preview",

@@ -50,7 +50,7 @@ _EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, 
 class SignOn:
     header: str  # "": no sign-on by a proxy
     proxies: frozenset[str]
-    policy: Policy
+    policy_of: Callable[[], Policy]
     names: Allowed
     directory: Directory
     audit: Audit
@@ -82,9 +82,10 @@ class SignOn:
         return replace(visitor, new_after_ms=account.visit.new_after_ms(now))
 
     def _made(self, name: str) -> Account | None:
-        if self.policy in ("closed", "invitation"):
+        policy = self.policy_of()
+        if policy in ("closed", "invitation"):
             return None
-        account = self.directory.make(name, status="pending" if self.policy == "approval" else "active")
+        account = self.directory.make(name, status="pending" if policy == "approval" else "active")
         self.audit.note("register", user=name, note="by the proxy's sign-on")
         return account
 
@@ -109,8 +110,15 @@ def make_accounts(
     clock: Callable[[], float],
     buckets: EditBuckets,
     languages: Languages | None = None,
+    *,
+    policy_of: Callable[[], Policy] | None = None,
+    site_name_of: Callable[[], str] | None = None,
 ) -> Accounts:
-    """Make all objects of accounts; mails are written in one of ``languages``, or in English if it is None."""
+    """Make all objects of accounts; mails are written in one of ``languages``, or in English if it is None.
+
+    ``policy_of`` and ``site_name_of`` return what counts at the moment; without them the configuration does.
+    """
+    policy = policy_of or (lambda: config.registration or "open")
 
     def language_of(code: str) -> Catalogue:
         return ENGLISH if languages is None else languages.catalogue(code or config.language)
@@ -124,14 +132,14 @@ def make_accounts(
     directory, sessions, audit = Directory(rows, clock_ms), Sessions(rows, clock_ms), Audit(rows, clock_ms)
     passwords = Passwords(HASHES_AT_ONCE // config.workers, memory_kib=config.password_memory_kib)
     registration = Registration(
-        policy=config.registration,
+        policy_of=policy,
         names=config.user_names,
         directory=directory,
         links=Links(rows, clock_ms),
         passwords=passwords,
         audit=audit,
         outbox=Outbox(deliver_by(config.mail) if config.mail else None),
-        letters=Letters(config.site_name, public_address(config), language_of),
+        letters=Letters(site_name_of or (lambda: config.site_name or "Wiki"), public_address(config), language_of),
     )
     signing_in = SigningIn(
         directory=directory,
@@ -143,9 +151,7 @@ def make_accounts(
     )
     by_recipient = limiter("mail ", MAIL_PER_MINUTE, MAIL_BURST)
     proxies = frozenset(config.sign_on_from)
-    sign_on = SignOn(
-        *(config.sign_on_header, proxies, config.registration, config.user_names, directory, audit, clock_ms)
-    )
+    sign_on = SignOn(config.sign_on_header, proxies, policy, config.user_names, directory, audit, clock_ms)
     keys = ApiKeys(rows, clock_ms)
     return Accounts(rows, directory, sessions, keys, registration, signing_in, audit, sign_on, by_recipient, clock_ms)
 

@@ -36,7 +36,7 @@ BEGINS_S: Final = 2.0  # after ``post``; much longer than any answer, and nothin
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    site_name: str
+    site_name_of: Callable[[], str]
     base: str  # the wiki's public address, without a slash at its end
     language_of: Callable[[str], Catalogue]  # by the code in an account's settings; "": the wiki's
 
@@ -115,7 +115,8 @@ If it was not you, tell an administrator at once."""),
     def _letter(self, account: Account, subject: str, text: str, address: str = "") -> tuple[str, str]:
         said = self.language_of(account.settings.language)
         body = said.gettext(text).format(name=account.name, address=address)
-        return f"{self.site_name}: {said.gettext(subject)}", f"{body}\n\n-- \n{self.site_name}, {self.base}/\n"
+        name = self.site_name_of()
+        return f"{name}: {said.gettext(subject)}", f"{body}\n\n-- \n{name}, {self.base}/\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ gets a mail.  Work and answer are the same as for a free address.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -50,7 +51,7 @@ class RegistrationForm:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    policy: Policy
+    policy_of: Callable[[], Policy]
     names: Allowed
     directory: Directory
     links: Links
@@ -58,6 +59,11 @@ class Registration:
     audit: Audit
     outbox: Outbox
     letters: Letters
+
+    @property
+    def policy(self) -> Policy:
+        """The site's present rule for new accounts."""
+        return self.policy_of()
 
     @property
     def is_address_required(self) -> bool:

@@ -8,6 +8,7 @@
     audit      salt, inverted ms (13), id (16)   a, n (90 days)             changes of accounts and rights
     networks   md5 of page, inverted number      n (90 days)                networks of authors without an account
     site       "antispam"                        settings                   see ``antispam.stored_policy``
+               "settings history"                settings                   see ``site_settings``
                "accounts"                        secret                     the secret of the addresses' HMAC
                "format"                          secret                     the folder's format (``folder_format``)
                "served"                          secret                     the address of the wiki that started last

@@ -104,7 +104,7 @@ def deletelink(call: ActionCall) -> str:
 
 def logo(call: ActionCall) -> str:
     url = call.site.assets["icon.svg"].url
-    return f'<img src="{escape(url)}" alt="{escape(call.site.config.site_name)}" width="32">'
+    return f'<img src="{escape(url)}" alt="{escape(call.site.settings.name)}" width="32">'
 
 
 def color(call: ActionCall) -> str:
@@ -168,6 +168,6 @@ ACTIONS: Final[Mapping[str, Action]] = {  # counts of the wiki are some seconds 
     "who": Action(lambda call: escape(call.site.visitor.signature)),
     "whoami": Action(lambda call: escape(call.site.visitor.signature)),
     "wikkachanges": _to_site("recentchanges", N_("Recent changes")),
-    "wikkaname": Action(lambda call: escape(call.site.config.site_name)),
+    "wikkaname": Action(lambda call: escape(call.site.settings.name)),
     "wikkaversion": Action(lambda call: escape(version("columnar"))),
 }

@@ -1,38 +1,31 @@
-"""The site's settings of antispam in the store, with the history of their changes.
+"""The site's settings of antispam in the store, with the history of their changes (``kept_settings``).
 
-    table ``site``, row "antispam"            settings:value      the settings (``policy``)
-                                              settings:revision   "N:token" of the last change
-                    row "antispam history"    settings:NUMBER     a change, by its number (10 digits, inverted):
-                                              JSON with ``time`` (ms), ``by`` and ``value``; the newest HISTORY_MAX
+    table ``site``, rows "antispam" and "antispam history"
 
-A change of the settings is one step, on the condition that nobody else changed them; the history follows.  A crash in
-between leaves a change that the history lacks.  Each judgement reads the settings, so a change counts at once in every
-process.
-
-While a folder is not prepared for this version, the defaults count.
+Each judgement reads the settings, so a change counts at once in every process.
 """
 
 from __future__ import annotations
 
-import json
-import secrets
 from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import SITE
 from wikka_port.antispam.policy import DEFAULT_POLICY, BadPolicy, Policy, pack_policy, policy_in
-from wikka_port.rights.rules import next_revision, number_of
-from wikka_port.store import NotPrepared
-from wikka_port.texts import N_, _
+from wikka_port.kept_settings import CHANGED, HISTORY_MAX, KeptSettings, SettingsChanged
 
-ROW: Final = b"antispam"
-HISTORY_ROW: Final = b"antispam history"
-VALUE: Final = b"settings:value"
-REVISION: Final = b"settings:revision"
-HISTORY_MAX: Final = 100
-_NUMBER_MAX: Final = 10**10 - 1
-CHANGED: Final = N_("Somebody else changed these settings meanwhile. Please look at them again.")
+__all__ = ["CHANGED", "HISTORY_MAX", "PolicyChange", "StoredPolicy", "policy_history", "read_policy", "write_policy"]
+
+_KEPT: Final = KeptSettings(
+    table=SITE,
+    row=b"antispam",
+    value=b"settings:value",
+    revision=b"settings:revision",
+    history_row=b"antispam history",
+    pack=pack_policy,
+    parse=policy_in,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,39 +43,19 @@ class StoredPolicy:
 
 def read_policy(rows: Rows) -> StoredPolicy:
     """Return the settings.  Raises StoreUnavailable."""
-    try:
-        cells = rows.row(SITE, ROW, [VALUE, REVISION])
-    except NotPrepared:
-        return StoredPolicy()
-    return StoredPolicy(policy_in(cells.get(VALUE, b"")), cells.get(REVISION, b"").decode(errors="replace"))
+    stored = _KEPT.read(rows)
+    return StoredPolicy(stored.value, stored.revision)
 
 
 def write_policy(rows: Rows, before: str, policy: Policy, *, by: str, now_ms: int) -> StoredPolicy:
     """Store the settings, if their last change is still ``before``.  Raises BadPolicy, StoreUnavailable."""
-    revision = next_revision(before.encode("utf-8", "replace"), secrets.token_hex(8))
-    value = pack_policy(policy)
-    if not rows.change(SITE, ROW, {REVISION: before.encode() or None}, {REVISION: revision, VALUE: value}):
-        raise BadPolicy(_(CHANGED))
-    number = number_of(revision)
-    entry = {"time": now_ms, "by": by, "value": json.loads(value)}
-    rows.put(SITE, HISTORY_ROW, {_column(number): json.dumps(entry, ensure_ascii=False).encode()})
-    if number > HISTORY_MAX:
-        rows.delete(SITE, HISTORY_ROW, [_column(number - HISTORY_MAX)])
-    return StoredPolicy(policy, revision.decode())
+    try:
+        stored = _KEPT.write(rows, before, policy, by=by, now_ms=now_ms)
+    except SettingsChanged as changed:
+        raise BadPolicy(str(changed)) from None
+    return StoredPolicy(stored.value, stored.revision)
 
 
 def policy_history(rows: Rows) -> list[PolicyChange]:
     """Return the changes, the newest first.  Raises StoreUnavailable."""
-    found = []
-    for _column_name, cell in sorted(rows.row(SITE, HISTORY_ROW).items()):
-        try:
-            entry = json.loads(cell)
-            policy = policy_in(json.dumps(entry["value"]).encode())
-            found.append(PolicyChange(int(entry["time"]), str(entry["by"]), policy))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return found
-
-
-def _column(number: int) -> bytes:
-    return b"settings:%010d" % (_NUMBER_MAX - number)
+    return [PolicyChange(one.time_ms, one.by, one.value) for one in _KEPT.history(rows)]

@@ -7,6 +7,7 @@ from functools import partial
 from columnar.settings.commands import Described, config_group
 from columnar.settings.option_kinds import key_of
 from wikka_port.commands.settings import CLIENT, RESTART, RUN, WIKI, WIKKA, command_of
+from wikka_port.commands.site_settings import site_settings
 
 TABLES = {
     "wiki": Described(WIKI, partial(command_of, "serve", "serve"), "The wiki, 'wikka serve' and 'wikka run'."),
@@ -19,3 +20,4 @@ TABLES = {
 }
 LIVE = frozenset(key_of(option) for table in (WIKI, CLIENT) for option in table.options()) - RESTART
 config = config_group(WIKKA, TABLES, LIVE)
+config.add_command(site_settings)

@@ -21,6 +21,7 @@ from wikka_port.hosts import checked_name
 from wikka_port.markup.formats import FORMATS
 from wikka_port.names import normalise
 from wikka_port.pages import Wiki
+from wikka_port.site_settings import REGISTRATIONS, USUAL
 from wikka_port.texts import speak_as_wiki
 from wikka_port.texts.catalogue import Languages, UnreadableTexts
 from wikka_port.urls import site_path
@@ -28,6 +29,7 @@ from wikka_port.urls import site_path
 _DEFAULTS: Final = WikiConfig()
 METRICS_HOST: Final = "127.0.0.1"
 F = TypeVar("F", bound=Callable[..., Any])
+_WINS: Final = "it wins over the setting of the site"
 
 
 def _setting(name: str, **given: Any) -> Callable[[F], F]:
@@ -45,8 +47,10 @@ public_url_option = setting(
 )
 
 ACCOUNT_OPTIONS: Final = (
-    _setting(
-        "registration", type=click.Choice(["open", "approval", "invitation", "closed"]), help="Who may make an account."
+    setting(
+        "--registration",
+        type=click.Choice(REGISTRATIONS),
+        help=f"Who may make an account  [default: {USUAL.registration}]; {_WINS}",
     ),
     _setting("user_names", type=click.Choice(["any", "wikiwords"]), help="What a new account may be called."),
     public_url_option,
@@ -235,9 +239,13 @@ languages_option: Final = setting(
 _OPTIONS: Final = (
     _setting("workers", type=click.IntRange(1, 64), help="Processes."),
     _setting("threads", type=click.IntRange(1, 64), help="Of each process."),
-    _setting("site_name"),
+    setting("--site-name", metavar="NAME", help=f"What the wiki is called  [default: {USUAL.name}]; {_WINS}"),
     _setting("root_page", help="The page at /."),
-    _setting("markup", type=click.Choice(list(FORMATS)), help="The format of new pages."),
+    setting(
+        "--markup",
+        type=click.Choice(list(FORMATS)),
+        help=f"The format of new pages  [default: {USUAL.markup}]; {_WINS}",
+    ),
     _setting(
         "camel_case",
         type=click.Choice(["wikka", "all", "none"]),

@@ -77,7 +77,7 @@ def write_site(
     _begin_folder(part)
     without_foreign = replace(config, files=FileConfig(foreign_pictures="none"))
     site = make_site(wiki, without_foreign, time.time)
-    about = repr((_FORMAT, visitor.name, visitor.status, visitor.admin, config.site_name, config.root_page))
+    about = repr((_FORMAT, visitor.name, visitor.status, visitor.admin, site.settings.name, config.root_page))
     written = WrittenPages.opened(part / _MARK, part, f"{about} {config.language}")
     with closing(spool_database()) as database, closing(written):
         places = StaticPlaces(database, TakenPaths(database), config.root_page)
@@ -290,7 +290,11 @@ class _StaticSite:
 
     def _write_html(self, path: str, template: str, **values: Any) -> None:
         up = "../" * path.count("/")
-        frame = {"up": up, "start": up + as_address(self._places.start)}
+        frame = {
+            "site_name": self._site.settings.name,
+            "up": up,
+            "start": up + as_address(self._places.start),
+        }
         to = self._folder / path
         to.parent.mkdir(parents=True, exist_ok=True)
         to.write_text(self._site.fragment(template, **frame, **values), encoding="utf-8", errors="replace")

@@ -53,6 +53,7 @@ from wikka_port.handlers.settings import handle_account, handle_sessions, handle
 from wikka_port.handlers.show import handle_html, handle_print, handle_show
 from wikka_port.handlers.sign_in import handle_confirm, handle_login, handle_logout, handle_register, handle_reset
 from wikka_port.handlers.site_rights import handle_groups, handle_rights
+from wikka_port.handlers.site_settings import handle_colour, handle_site_settings
 from wikka_port.handlers.source import handle_grab_code, handle_raw, handle_show_code, handle_summary
 from wikka_port.handlers.suggestion import handle_suggestion
 from wikka_port.handlers.upload import TAKEN as TAKEN_OF_UPLOADS
@@ -81,6 +82,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "blocks": handle_blocks,
     "claim": handle_claim,
     "clone": handle_clone,
+    "colour.css": handle_colour,
     "comments": handle_comments,
     "comments.xml": handle_comments_feed,
     "confirm": handle_confirm,
@@ -128,6 +130,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "settings": handle_settings,
     "show": handle_show,
     "showcode": handle_show_code,
+    "site": handle_site_settings,
     "sizes": handle_sizes,
     "suggest": handle_suggest,
     "suggestion": handle_suggestion,
@@ -146,7 +149,7 @@ POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
-        *("jobs", "rights", "users"),
+        *("jobs", "rights", "site", "users"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
         *("inbox", "unsubscribe", "watch", "watches"),
     }

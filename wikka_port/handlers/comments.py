@@ -353,7 +353,7 @@ def _doubt(site: Site, request: Request, form: CommentForm) -> tuple[int, str] |
 
 def _complaint(site: Site, form: CommentForm) -> tuple[int, str] | None:
     """Return why the form cannot be sent as it is, or None if it can."""
-    return None if form.remove or form.restore else text_complaint(form.text, site.config.markup)
+    return None if form.remove or form.restore else text_complaint(form.text, site.settings.markup)
 
 
 def text_complaint(text: str, markup: str) -> tuple[int, str] | None:

@@ -219,7 +219,7 @@ def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Res
     other = _turned(site, request, name, draft)
     if other is not None:
         return other
-    markup = draft.markup or (page.markup if page else site.config.markup)
+    markup = draft.markup or (page.markup if page else site.settings.markup)
     autolink = site.autolinks(page, markup)
     preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     changed = other_person(site, draft)
@@ -264,7 +264,7 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
         return form_json(site, request, {"error": sentence(site, not_allowed)}, status=403, fresh=False)
     except StoreUnavailable:
         page = None
-    markup = draft.written or draft.markup or (page.markup if page else site.config.markup)
+    markup = draft.written or draft.markup or (page.markup if page else site.settings.markup)
     autolink = site.autolinks(page, markup)
     html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
     return unindexed(html, "text/html", cache="no-store")

@@ -74,7 +74,7 @@ def _offered(site: Site, request: Request) -> str | None:
 
 def _usual(site: Site, draft: FormDraft) -> str:
     """Return the format of a form without one: a form from before formats existed, or of a new page."""
-    return WIKKA if draft.base else site.config.markup
+    return WIKKA if draft.base else site.settings.markup
 
 
 def later(response: Response, seconds: int) -> Response:

@@ -71,7 +71,7 @@ def _kept(site: Site, request: Request, name: str, edit: FormDraft, page: Page |
         time_ms=site.accounts.clock_ms(),
         base=edit.base,
         base_token=edit.base_token,
-        markup=edit.markup or (page.markup if page else site.config.markup),
+        markup=edit.markup or (page.markup if page else site.settings.markup),
         text=edit.body,
         note=edit.note,
     )

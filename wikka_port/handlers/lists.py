@@ -127,7 +127,7 @@ def handle_recent_changes_feed(site: Site, request: Request, name: str) -> Respo
         )
         for change in found
     ]
-    title = _w("{site}: recent changes", site=site.config.site_name)
+    title = _w("{site}: recent changes", site=site.settings.name)
     return feed_answer(request, base, title, site_path("recentchanges.xml"), site_path("recentchanges"), entries)
 
 
@@ -205,7 +205,7 @@ def handle_comments_feed(site: Site, request: Request, name: str) -> Response:
     base = public_address(site.config)
     if not name:
         found, _onward = site.wiki.recent_comments(limit=FEED_ROWS)
-        title = _w("{site}: comments", site=site.config.site_name)
+        title = _w("{site}: comments", site=site.settings.name)
         entries = _entries(base, ((one.page, one.comment) for one in found))
         return feed_answer(request, base, title, site_path("comments.xml"), site_path("recentcomments"), entries)
     page = site.wiki.page(name)
@@ -213,7 +213,7 @@ def handle_comments_feed(site: Site, request: Request, name: str) -> Response:
         return missing_page(site, name)
     comments = site.wiki.comments_of(page)
     newest = [one for one in comments.part(order=NEWEST).comments if one.is_visible][:FEED_ROWS]
-    title = _w("{site}: comments on {name}", site=site.config.site_name, name=page.name)
+    title = _w("{site}: comments on {name}", site=site.settings.name, name=page.name)
     entries = _entries(base, ((page.name, one) for one in newest))
     return feed_answer(request, base, title, page_path(name, "comments.xml"), page_path(name, "comments"), entries)
 

@@ -49,7 +49,7 @@ def handle_revisions_feed(site: Site, request: Request, name: str) -> Response:
         )
         for revision in found
     ]
-    title = f"{site.config.site_name}: {name}"
+    title = f"{site.settings.name}: {name}"
     return feed_answer(request, base, title, page_path(name, "revisions.xml"), page_path(name, "revisions"), entries)
 
 

@@ -122,7 +122,7 @@ def save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, w
     """Save the whole page; return None if it has this text already.  Raises Conflict, Refused."""
     author = site.visitor.signature
     page = stored.page
-    markup = draft.markup or (page.markup if page else site.config.markup)
+    markup = draft.markup or (page.markup if page else site.settings.markup)
     if (
         page is not None
         and page.body == draft.body

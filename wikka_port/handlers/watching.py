@@ -161,7 +161,7 @@ def handle_inbox_feed(site: Site, request: Request, _name: str) -> Response:
         Entry(sentence_of(spoken(), one), base + path_of(one), one.time_ms, one.change.author, one.beginning)
         for one in found
     ]
-    title = _("{site}: inbox of {name}", site=site.config.site_name, name=caller.visitor.signature)
+    title = _("{site}: inbox of {name}", site=site.settings.name, name=caller.visitor.signature)
     path = site_path("inbox.xml", of=caller.visitor.signature)
     response = feed_answer(request, base, title, path, site_path("inbox"), entries)
     response.headers["Cache-Control"] = "private, no-cache"

@@ -11,6 +11,7 @@ The row RULES_ROW of ``pages`` has the lists for prefixes of names; the empty pr
     acl:own                           present if some page may have its own lists; gets a new value whenever one changes
     acl:revision                      "N:token", as above
     acl:block:<id>                    a block (``rights.blocks``)
+    acl:settings, acl:settings-revision   settings of the site (``site_settings``), which have nothing to do with rights
 The row lies in ``pages``, so that one call can read it together with a page; no page has its key.
 
 The list for a privilege is the page's own, else that of the longest prefix of its name, else DEFAULT_LIST.
@@ -36,6 +37,8 @@ FAMILY: Final = b"acl"
 OWN_OWNER: Final = b"acl:owner"
 REVISION: Final = b"acl:revision"
 OWN_LISTS: Final = b"acl:own"
+SETTINGS: Final = b"acl:settings"
+SETTINGS_REVISION: Final = b"acl:settings-revision"
 INHERITED: Final = b"\x00"  # in the place of a list: the prefix's list counts; all cells of a page are written together
 RULES_ROW: Final = b"~acl"  # after the key of every page
 
@@ -161,6 +164,7 @@ class Rules:
         self.is_open: Final = not self.lists and not self.has_own_lists  # the site never had a rule
         self.blocks: Final = Blocks(self.cells, now_ms)
         self.revision: Final = self.cells.get(REVISION, b"")
+        self.settings: Final = self.cells.get(SETTINGS, b"")
         self.named: Final = frozenset(_page_names(self.lists.values()))  # pages of these names are groups
         self._longest_first = {
             privilege: sorted((prefix for of, prefix in self.lists if of is privilege), key=len, reverse=True)

@@ -45,6 +45,7 @@ from wikka_port.rights.rules import (
     INHERITED,
     LISTED,
     NO_OWNERS,
+    NO_RULES,
     OWN_LISTS,
     OWN_OWNER,
     PREFIX_CHARS_MAX,
@@ -53,6 +54,8 @@ from wikka_port.rights.rules import (
     REVISION,
     RULES_BYTES_MAX,
     RULES_ROW,
+    SETTINGS,
+    SETTINGS_REVISION,
     PageRights,
     Privilege,
     Rules,
@@ -93,6 +96,7 @@ class RulesMemory:
         self._clock = clock
         self._now_ms = now_ms
         self._cached: tuple[float, Rules] | None = None  # when it was read
+        self._last: Rules | None = None  # outlives ``forget``
 
     def young(self) -> Rules | None:
         """Return the rules if they are young enough, or None if they must be read.
@@ -113,8 +117,12 @@ class RulesMemory:
         cached, now_ms = self._cached, self._now_ms()
         is_known = cached is not None and cached[1].cells == cells and now_ms < cached[1].blocks.end_ms
         rules = cached[1] if cached is not None and is_known else Rules(cells, now_ms)
-        self._cached = (begun, rules)
+        self._cached, self._last = (begun, rules), rules
         return rules
+
+    def latest(self) -> Rules:
+        """Return the rules as they were last read, of any age; for what is no right, such as the name of the site."""
+        return NO_RULES if self._last is None else self._last
 
     def forget(self) -> None:
         self._cached = None
@@ -408,7 +416,12 @@ def _rights_in(cells: Cells) -> PageRights:
 def _check_size(rules: Rules) -> None:
     if len(rules.prefixes()) > PREFIXES_MAX:
         raise BadList(None, _("There can be lists for {most} prefixes at most.", most=PREFIXES_MAX))
-    lists = {column: value for column, value in rules.cells.items() if not column.startswith(BLOCK)}
+    others = (SETTINGS, SETTINGS_REVISION)
+    lists = {
+        column: value
+        for column, value in rules.cells.items()
+        if not column.startswith(BLOCK) and column not in others
+    }
     size = sum(len(column) + len(value) for column, value in lists.items())
     if size > RULES_BYTES_MAX:
         said = N_("The lists for prefixes would take {size} bytes and {most} are the most.")

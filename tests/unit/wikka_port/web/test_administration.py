@@ -10,7 +10,7 @@ from tests.support.wiki_client import WikiClient
 
 PLACES = (
     *("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam"),
-    *("users", "groups", "rights", "audit", "jobs", "sizes"),
+    *("users", "groups", "rights", "audit", "jobs", "sizes", "site"),
 )
 
 

@@ -97,6 +97,8 @@ SITE_QUERIES = {
     "settings": [""],
     "audit": ["", "?user=Olga", "?what=rights&before=x"],
     "jobs": [""],
+    "site": [""],
+    "colour.css": ["?c=0a6c74"],
     "sizes": [""],
     "rights": ["", "?of=site", "?prefix=Vault/"],
     "groups": [""],
