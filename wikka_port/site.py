@@ -118,8 +118,8 @@ class Site:
         self, template: str, *, status: int = 200, indexed: bool = False, robots: str = "noindex", **values: Any
     ) -> Response:
         """Return a page in the visitor's language; search engines may index it only with ``indexed``."""
-        is_failure = status >= HTTPStatus.INTERNAL_SERVER_ERROR  # of the store, which is not asked again
-        settings = latest_settings(self.wiki.rights, self.config) if is_failure else self.settings
+        is_refusal = status >= HTTPStatus.BAD_REQUEST  # it costs no call, and may be that the store is unavailable
+        settings = latest_settings(self.wiki.rights, self.config) if is_refusal else self.settings
         text = self.templates.page(template, spoken()).render(
             values,
             site_name=settings.name,

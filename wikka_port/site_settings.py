@@ -40,7 +40,7 @@ MENUS: Final = ("menu_visitors", "menu_users", "menu_administrators")
 # Fields of WikiConfig, None unless they were given to the process, and the setting that each wins over.
 CONFIGURED: Final = {"site_name": "name", "registration": "registration", "markup": "markup"}
 _OWN_PAGE: Final = re.compile(r"/-/([a-z.]+)(\?[!-~]*)?")
-_ELSEWHERE: Final = re.compile(r"https?://[!-~]+")
+_FOREIGN: Final = re.compile(r"https?://[!-~]+")
 
 
 class BadSetting(ValueError):
@@ -186,7 +186,7 @@ def _menu_item(line: str) -> tuple[str, str]:
     if len(line) > MENU_CHARS or not line.isprintable() or (bar and not words) or not target:
         raise BadSetting(_("“{typed}” is no entry of a menu: write Words | Page.", typed=line[:40]))
     own = _OWN_PAGE.fullmatch(target)
-    if _ELSEWHERE.fullmatch(target) or (own and own[1] in SITE_HANDLERS):
+    if _FOREIGN.fullmatch(target) or (own and own[1] in SITE_HANDLERS):
         return words or target, target
     if target.startswith("/-/") or "://" in target:
         said = N_("“{typed}” leads nowhere: name a page, a page of the wiki as /-/recentchanges, or https://…")

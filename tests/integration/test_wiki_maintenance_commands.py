@@ -1,4 +1,4 @@
-"""``wikka jobs``, ``wikka sizes``, ``wikka acl groups`` and the audit's filter against a real store with triggers."""
+"""``wikka jobs``, ``sizes``, ``acl groups``, ``config site`` and the filter of the audit on a store with triggers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
 @pytest.fixture
 def wikka(wiki: Wiki) -> Any:
     def run(*words: str) -> Result:
-        size = 1 if words[0] == "sizes" else 2
+        size = {"sizes": 1, "config": 3}.get(words[0], 2)
         return CliRunner().invoke(main, [*words[:size], "--store", wiki.store.address, *words[size:]])
 
     return run
@@ -104,3 +104,22 @@ def test_groups(wiki: Wiki, wikka: Any) -> None:
     assert found == {"groups": [{"name": "CrewGroup", "members": ["mia"], "count": 1}], "complete": True}
     assert wikka("acl", "groups").stdout == "CrewGroup (1): mia\n"
     wiki.rights.change_rules("", {Privilege.WRITE: None}, wiki.rights.present_rules())
+
+
+def test_settings_of_the_site(wiki: Wiki, wikka: Any) -> None:
+    assert json.loads(wikka("config", "site", "show", "--json").stdout)["name"] == ""
+    given = ("name=River wiki", "colour=#0A6C74", "menu_users=Start | HomePage; Changes | /-/recentchanges")
+    made = json.loads(wikka("config", "site", "set", *given, "--json").stdout)
+    assert (made["name"], made["colour"]) == ("River wiki", "#0a6c74")
+    assert made["menu_users"] == ["Start | HomePage", "Changes | /-/recentchanges"]
+    wiki.rights.memory.forget()
+    assert "River wiki</title>" in WikiClient(wiki).get("/Port").text
+    for wrong in ("colour=#eeeeee", "logo=Port/Nothing.png", "registration=all"):
+        refused = wikka("config", "site", "set", wrong)
+        assert (refused.exit_code, refused.stderr.startswith("wikka: ")) == (1, True), wrong
+    assert wikka("config", "site", "set", "nothing=x").exit_code == 2
+    assert wikka("config", "site", "set", "name=", "colour=", "menu_users=").exit_code == 0
+    assert "name  (not set)" in wikka("config", "site", "show").stdout
+    entries = [json.loads(line) for line in wikka("config", "site", "history", "--json").stdout.splitlines()]
+    assert [one.get("name") for one in entries] == [None, "River wiki"]
+    assert wiki.rights.present_rules().is_open, "they are no rights"

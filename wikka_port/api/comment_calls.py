@@ -7,15 +7,21 @@ from typing import Final
 
 from werkzeug.wrappers import Response
 
+from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.antispam.judging import Verdict
 from wikka_port.antispam.submissions import judged, note_accepted
 from wikka_port.api import records
 from wikka_port.api.call import Call, Rejected, answer, no_content
-from wikka_port.api.page_calls import existing_page
+from wikka_port.api.page_calls import existing_page, review_answer
 from wikka_port.api.records import CommentRecord, Comments
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.comments.threads import OLDEST
 from wikka_port.drafts import draft_of
+from wikka_port.editing.kept_drafts import owner_of_account
+from wikka_port.editing.suggestions import COMMENT, Review, Suggestion, TooMany
 from wikka_port.handlers.comments import text_complaint, wait_before_comment_s
+from wikka_port.handlers.judgement import RETRY_S
+from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.page_rows import Page
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.texts import _
@@ -46,11 +52,43 @@ def _checked_text(typed: str, page: Page) -> str:
     return text
 
 
-def _require_accepted(call: Call, former: str, text: str) -> None:
-    """Raise Rejected (422), with what to change, if antispam does not accept the text."""
+def _judged(call: Call, former: str, text: str, *, is_kept: bool = False) -> Verdict:
+    """Return antispam's judgement; with ``is_kept`` it may be that the text waits for an administrator.
+
+    Raises Rejected (422), with what to change.
+    """
     verdict = judged(call.site, call.request, "comment", former, text, has_form=False)
-    if verdict.action != "accept":
-        raise Rejected(422, str(verdict))
+    if verdict.action == "accept" or (is_kept and verdict.action == "review"):
+        return verdict
+    raise Rejected(422, str(verdict))
+
+
+def _under_review(call: Call, page: Page, history: bytes, new: NewComment, verdict: Verdict) -> Response:
+    """Keep a comment for an administrator; one of the same ``id`` is kept once.  Raises Rejected (429)."""
+    site = call.site
+    review = Review(
+        page=page.name,
+        kind=COMMENT,
+        reasons=packed_reasons(verdict),
+        network=client_of(call.request).network,
+        form=new.form,
+        parent=new.parent,
+        history=history.decode(),
+    )
+    sent = Suggestion(
+        who=new.author,
+        owner=owner_of_account(site.visitor.name or ""),
+        signed=new.signed,
+        time_ms=site.accounts.clock_ms(),
+        base=new.before,
+        markup=new.markup,
+        text=new.text,
+    )
+    try:
+        kept = site.wiki.reviews.add_for_review(sent, review)
+    except TooMany as many:
+        raise Rejected(429, str(many), wait_s=RETRY_S) from None
+    return review_answer(site, page.name, kept.id, verdict)
 
 
 def add_comment(call: Call) -> Response:
@@ -63,18 +101,19 @@ def add_comment(call: Call) -> Response:
     if wait_s:
         said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)
-    _require_accepted(call, "", text)
+    verdict = _judged(call, "", text, is_kept=True)
     visitor = call.site.visitor
-    made = comments.add(
-        NewComment(
-            text=text,
-            author=visitor.signature,
-            signed=visitor.signed,
-            form=f"{visitor.signature} key {given.id or secrets.token_hex(_ID_BYTES)}",
-            markup=page.markup,
-            parent=given.answers or 0,
-        )
+    new = NewComment(
+        text=text,
+        author=visitor.signature,
+        signed=visitor.signed,
+        form=f"{visitor.signature} key {given.id or secrets.token_hex(_ID_BYTES)}",
+        markup=page.markup,
+        parent=given.answers or 0,
     )
+    if verdict.action == "review":
+        return _under_review(call, page, comments.history, new, verdict)
+    made = comments.add(new)
     note_accepted(call.site)
     call.site.wiki.settle("", call.site.config.settle_s)
     return answer(CommentRecord.of(made, page.markup), 201)
@@ -85,7 +124,7 @@ def edit_comment(call: Call) -> Response:
     given: records.CommentText = call.body
     page, comments = _comments(call)
     text = _checked_text(given.text, page)
-    _require_accepted(call, comments.comment_at(call.parameters.number).text, text)
+    _judged(call, comments.comment_at(call.parameters.number).text, text)
     comments.edit(call.parameters.number, text, call.site.accounts.clock_ms())
     page, comments = _comments(call)
     return answer(CommentRecord.of(comments.comment_at(call.parameters.number), page.markup))

@@ -15,6 +15,7 @@ _REF: Final = "#/components/schemas/{name}"
 _SAID: Final[Mapping[int, str]] = {
     200: "Done.",
     201: "Made.",
+    202: "Kept until an administrator has looked at it; `url` shows what becomes of it.",
     204: "Done; there is no body.",
     304: "The caller has this state.",
     400: "The request cannot be understood.",

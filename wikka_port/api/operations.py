@@ -78,7 +78,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         *("PUT", "/page", "writePage", N_("Save a page, or make one"), WRITE, page_calls.write_page, records.OfPage),
-        {200: _PAGE, 201: _PAGE},
+        {200: _PAGE, 201: _PAGE, 202: records.TextUnderReview},
         body=records.NewText,
         preconditions="put",
     ),
@@ -126,7 +126,8 @@ OPERATIONS: Final = (
     ),
     Operation(
         *("POST", "/page/comments", "addComment", N_("Add a comment"), WRITE, comment_calls.add_comment),
-        *(records.OfPage, {201: records.CommentRecord}),
+        records.OfPage,
+        {201: records.CommentRecord, 202: records.TextUnderReview},
         body=records.NewComment,
         refusals=(409,),
     ),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from typing import Final
 
 from werkzeug.wrappers import Response
 
+from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.sign_in_form import client_of
+from wikka_port.antispam.judging import Verdict
 from wikka_port.antispam.submissions import judged, note_accepted
 from wikka_port.api.call import Call, Rejected, answer, missing, no_content
 from wikka_port.api.preconditions import Precondition, precondition_in
@@ -26,10 +29,14 @@ from wikka_port.api.records import (
     Revisions,
     Rights,
     SomeRevisions,
+    TextUnderReview,
     page_etag,
 )
-from wikka_port.drafts import complaint, draft_of
+from wikka_port.drafts import FormDraft, complaint, draft_of
+from wikka_port.editing.kept_drafts import owner_of_account
+from wikka_port.editing.suggestions import TooMany
 from wikka_port.files.conditional import is_unmodified
+from wikka_port.handlers.judgement import RETRY_S, keep_text
 from wikka_port.handlers.moves import begin_jobs
 from wikka_port.handlers.saving import save_whole, settle
 from wikka_port.names import normalise
@@ -41,6 +48,7 @@ from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
+from wikka_port.urls import site_path
 
 _NO_PRECONDITION: Final = N_(
     "A change says what it begins from: If-Match with the page's ETag, or If-None-Match: * for a new page."
@@ -111,6 +119,8 @@ def write_page(call: Call) -> Response:
     former = stored.page.body if stored.page else ""
     site.wiki.access.require(name, Privilege.WRITE)
     verdict = judged(site, call.request, "page", former, draft.body, draft.note, has_form=False)
+    if verdict.action == "review":
+        return _under_review(call, name, draft, stored.page, verdict)
     if verdict.action != "accept":
         raise Rejected(422, str(verdict))
     saved = save_whole(site, name, draft, stored, was_stored=False)
@@ -119,6 +129,27 @@ def write_page(call: Call) -> Response:
         settle(site, saved)
     page = existing_page(site, name)
     return answer(PageRecord.of(page), 201 if saved is not None and saved.number == 1 else 200, page_etag(page))
+
+
+def _under_review(call: Call, name: str, draft: FormDraft, page: Page | None, verdict: Verdict) -> Response:
+    """Keep an edit for an administrator, and say where its author sees what becomes of it; sent twice, it is one."""
+    site = call.site
+    same = hashlib.sha256(f"{name}\n{draft.base}\n{draft.base_token}\n{draft.body}".encode("utf-8", "replace"))
+    draft = replace(draft, id=same.hexdigest()[:16])
+    owner = owner_of_account(site.visitor.name or "")
+    try:
+        kept = keep_text(site, call.request, name, draft, page, verdict, owner=owner)
+    except TooMany as many:
+        raise Rejected(429, str(many), wait_s=RETRY_S) from None
+    return review_answer(site, name, kept.id, verdict)
+
+
+def review_answer(site: Site, name: str, review_id: str, verdict: Verdict) -> Response:
+    place = public_address(site.config) + site_path("held", page=name, id=review_id)
+    reasons = [str(one) for one in verdict.reasons]
+    response = answer(TextUnderReview(page=name, id=review_id, url=place, reasons=reasons), 202)
+    response.headers["Location"] = place
+    return response
 
 
 def _language(given: NewText, page: Page | None) -> str:

@@ -229,6 +229,15 @@ class PageRecord(RevisionRecord, frozen=True):
         return cls(**_fields_of(one), etag=page_etag(one))
 
 
+class TextUnderReview(Record, frozen=True):
+    """A text that antispam keeps until an administrator has looked at it; nothing of it is published yet."""
+
+    page: str
+    id: str
+    url: Annotated[str, Meta(description="The page that shows its author what became of it.")]
+    reasons: list[str]
+
+
 class PageNames(Record, frozen=True):
     names: list[str]
     next: str | None = None

@@ -36,7 +36,14 @@ from itertools import islice
 from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import REVIEWS_MAX, REVIEWS_OF_NETWORK, SUGGESTED_BY_ONE, SUGGESTED_OF_PAGE, SUGGESTIONS_S
+from wikka_port.limits import (
+    REVIEWS_MAX,
+    REVIEWS_OF_NETWORK,
+    REVIEWS_SCANNED,
+    SUGGESTED_BY_ONE,
+    SUGGESTED_OF_PAGE,
+    SUGGESTIONS_S,
+)
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.names import page_key
 from wikka_port.schema import TableSpec, cells_of, fields_in
@@ -51,7 +58,7 @@ _OWNER: Final = b"at:owner"
 _REVIEW: Final = b"at:review"
 _WAITING: Final = b"at:waiting"
 WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
-EDIT, COMMENT = "edit", "comment"
+EDIT, COMMENT, SUGGESTION = "edit", "comment", "suggestion"
 _KEY_CHARS: Final = 32
 _ID: Final = re.compile("[0-9a-f]{16}")
 
@@ -65,7 +72,7 @@ class Review:
     """The part of an edit or comment under review that a suggestion does not have."""
 
     page: str  # its name
-    kind: str  # EDIT or COMMENT
+    kind: str  # EDIT, COMMENT or SUGGESTION
     reasons: tuple[tuple[str, dict[str, str | int]], ...] = ()  # code and values (``antispam.judging.Reason``)
     network: str = ""  # for administrators
     state: str = WAITING
@@ -115,8 +122,8 @@ class Suggestions:
         self._rows = rows
 
     def add(self, name: str, one: Suggestion) -> Suggestion:
-        """Store a suggestion, and return it with its id.  Raises TooMany."""
-        there = self.of(name)
+        """Store a suggestion, and return it with its id; one that has an id already is stored once.  Raises TooMany."""
+        there = [other for other in self.of(name) if other.id != one.id]
         if sum(other.owner == one.owner for other in there) >= SUGGESTED_BY_ONE:
             said = _(
                 "You have suggested {count} changes of this page that nobody has looked at yet.", count=SUGGESTED_BY_ONE
@@ -127,7 +134,7 @@ class Suggestions:
                 "{count} changes of this page wait to be looked at, and that is the most.", count=SUGGESTED_OF_PAGE
             )
             raise TooMany(said)
-        made = replace(one, id=secrets.token_hex(8))
+        made = replace(one, id=one.id or secrets.token_hex(8))
         self._rows.put(SUGGESTIONS, _row(name, made.id), cells_of(made))
         return made
 
@@ -184,6 +191,19 @@ class Suggestions:
         stored = self._rows.rows(SUGGESTIONS, rows, (_AT,))
         found = (_unpack(row, cells) for row, cells in stored.items() if cells.get(_REVIEW))
         return list(islice(sorted((one for one in found if one is not None), key=lambda one: one.time_ms), limit))
+
+    def reviews_of(self, owners: Collection[str]) -> list[Suggestion]:
+        """Return the reviews of ``owners``, decided or not, without texts, the newest first.
+
+        REVIEWS_SCANNED rows are read at most; a wiki has more only if thousands of texts were sent in 30 days.
+        """
+        rows = self._rows.scan(SUGGESTIONS, columns=(_AT,), limit=REVIEWS_SCANNED)
+        of_owners = (
+            _unpack(row, cells)
+            for row, cells in rows
+            if cells.get(_REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
+        )
+        return sorted((one for one in of_owners if one is not None), key=lambda one: -one.time_ms)
 
     def reviewed(self, name: str, suggestion_id: str) -> Suggestion | None:
         """Return an edit or comment under review with its text, decided or not, or None if there is none."""

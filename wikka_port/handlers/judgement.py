@@ -59,11 +59,35 @@ def judged_edit(site: Site, request: Request, name: str, draft: FormDraft) -> Ju
 
 def _kept(site: Site, request: Request, name: str, edit: FormDraft, page: Page | None, verdict: Verdict) -> Response:
     """Keep an edit for review, and lead its author to it.  Raises Refused."""
+    edit = with_id(edit)
+    owner, cookie = owner_to_keep(site, request)
+    try:
+        kept = keep_text(site, request, name, edit, page, verdict, owner=owner)
+    except TooMany as many:
+        return later(edit_form(site, request, name, edit, status=429, problem=str(many)), RETRY_S)
+    response = redirect(site_path("held", page=name, id=kept.id))
+    remember(request, response, cookie)
+    return response
+
+
+def keep_text(
+    site: Site,
+    request: Request,
+    name: str,
+    edit: FormDraft,
+    page: Page | None,
+    verdict: Verdict,
+    *,
+    owner: str,
+    kind: str = EDIT,
+) -> Suggestion:
+    """Keep an edit or a suggestion of the whole page for review; one of the same ``id`` is kept once.
+
+    Raises Refused (a name that no new page can have), TooMany, StoreUnavailable.
+    """
     refused = name_refusal(site, name) if page is None else ""
     if refused:
         raise Refused(refused, 400)
-    edit = with_id(edit)
-    owner, cookie = owner_to_keep(site, request)
     sent = Suggestion(
         who=site.visitor.signature,
         owner=owner,
@@ -77,16 +101,10 @@ def _kept(site: Site, request: Request, name: str, edit: FormDraft, page: Page |
     )
     review = Review(
         page=name,
-        kind=EDIT,
+        kind=kind,
         reasons=packed_reasons(verdict),
         network=client_of(request).network,
         language=edit.new_language,
         form=edit.id,
     )
-    try:
-        kept = site.wiki.reviews.add_for_review(sent, review)
-    except TooMany as many:
-        return later(edit_form(site, request, name, edit, status=429, problem=str(many)), RETRY_S)
-    response = redirect(site_path("held", page=name, id=kept.id))
-    remember(request, response, cookie)
-    return response
+    return site.wiki.reviews.add_for_review(sent, review)

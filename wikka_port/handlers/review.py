@@ -1,6 +1,6 @@
 """Edits and comments under review: administrators decide on them, and authors see what became of their own.
 
-    GET /-/held                    what waits, for administrators
+    GET /-/held                    what waits, for administrators; one's own texts, for everybody else
     GET /-/held?page=Name&id=ID    one of them as a difference, for its author and for administrators
     POST accept                    save it as its author's; with ``all``, everything of this author that waits
     POST refuse                    refuse it, with words to its author; ``all`` as above
@@ -19,7 +19,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.diffs import rows
 from wikka_port.editing.edit_forms import owners_of
-from wikka_port.editing.suggestions import EDIT, WITHDRAWN, Review, Suggestion
+from wikka_port.editing.suggestions import COMMENT, WITHDRAWN, Review, Suggestion
 from wikka_port.forms import answer_form, form_page
 from wikka_port.handlers.review_decisions import (
     NotAccepted,
@@ -41,8 +41,12 @@ LISTED: Final = 200
 def handle_reviews(site: Site, request: Request, _name: str) -> Response:
     given = request.form if request.method == "POST" else request.args
     if not given.get("id"):
-        site.wiki.moves.require_site()
-        return _listed(site, request)
+        if request.method == "POST" or site.visitor.administers:
+            site.wiki.moves.require_site()
+            return _listed(site, request)
+        own = site.wiki.reviews.reviews_of(owners_of(site, request))[:LISTED]
+        shown = [(one, one.review, site_path("held", page=page_of(one), id=one.id)) for one in own]
+        return site.html("held_own.html", found=shown)
     found = _found(site, request, given.get("page", ""), given["id"])
     if found is None:
         message = _("There is no such text: it was never here, or it is 30 days old.")
@@ -86,10 +90,14 @@ def _decided(site: Site, request: Request, found: Suggestion) -> Response:
     return redirect(site_path("held"))
 
 
-def _place(one: Suggestion) -> str:
+def page_of(one: Suggestion) -> str:
     review = one.review
     assert review is not None, "it is under review"
-    return site_path("held", page=review.page, id=one.id)
+    return review.page
+
+
+def _place(one: Suggestion) -> str:
+    return site_path("held", page=page_of(one), id=one.id)
 
 
 def _of_author(site: Site, request: Request, found: Suggestion, *, accepts: bool) -> Response:
@@ -139,7 +147,7 @@ def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem:
     values: dict[str, Any] = {
         "one": one,
         "review": review,
-        "is_edit": review.kind == EDIT,
+        "kind": review.kind,
         "reasons": sentences(review),
         "rows": rows(old, one.text or ""),
         "outdated": is_outdated,
@@ -155,7 +163,7 @@ def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem:
 
 def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
     """Return the text that an edit began from, as far as the visitor may read it, and whether the page has changed."""
-    if review.kind != EDIT:
+    if review.kind == COMMENT:
         return "", False
     try:
         page = site.wiki.page(review.page)

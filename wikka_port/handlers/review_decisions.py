@@ -1,4 +1,4 @@
-"""Edits and comments under review: kept when antispam has doubts, and accepted or refused by an administrator.
+"""Edits, comments and suggestions under review: kept when antispam has doubts, accepted or refused by an administrator.
 
 An accepted edit is saved as its author's, merged with what was saved since.  The author's rights are judged again in
 the step that saves: an author who was blocked meanwhile, or may not write the page any more, gets nothing saved.
@@ -9,6 +9,8 @@ accepting it again finds the page as it is (or the comment of the same form), an
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,9 +25,11 @@ from wikka_port.editing.suggestions import (
     ACCEPTED,
     COMMENT,
     REFUSED,
+    SUGGESTION,
     WAITING,
     Review,
     Suggestion,
+    TooMany,
 )
 from wikka_port.handlers.saving import Unmerged, save_edit, settle
 from wikka_port.names import InvalidName
@@ -68,12 +72,12 @@ def accept_review(site: Site, one: Suggestion) -> Decided:
     review = _waiting(one)
     author = site.for_visitor(_author(site, one, review))
     try:
-        place = _comment(author, one, review) if review.kind == COMMENT else _edit(author, one, review)
+        place = _KINDS.get(review.kind, _edit)(author, one, review)
     except NotAllowed:
         raise NotAccepted(_(NOT_HIS, who=one.who)) from None
     except Unmerged:
         raise NotAccepted(_(OVERLAPS)) from None
-    except (Refused, PageTooBig, InvalidName, CommentRefused) as refused:
+    except (Refused, PageTooBig, InvalidName, CommentRefused, TooMany) as refused:
         raise NotAccepted(str(refused)) from None
     site.wiki.reviews.decide(one, ACCEPTED)
     _note(site, "review accepted", one, review)
@@ -142,6 +146,21 @@ def _comment(author: Site, one: Suggestion, review: Review) -> str:
     )
     author.wiki.settle("", author.config.settle_s)
     return f"{comments.page}#c{made.number}"
+
+
+def _suggestion(author: Site, one: Suggestion, review: Review) -> str:
+    """Suggest the change to the writers of the page; a second attempt finds the first one's row."""
+    page = author.wiki.page(review.page)
+    if page is None:
+        raise NotAccepted(_("There is no page {page} any more.", page=review.page))
+    if not (author.wiki.access.can(page.name).suggest or author.wiki.access.can(page.name).write):
+        raise NotAccepted(_(NOT_HIS, who=one.who))
+    once = hashlib.sha256(f"suggestion {one.id}".encode()).hexdigest()[:16]
+    author.wiki.suggestions(page.name).add(page.name, replace(one, id=once, packed_review=""))
+    return page.name
+
+
+_KINDS: Final[Mapping[str, Callable[[Site, Suggestion, Review], str]]] = {COMMENT: _comment, SUGGESTION: _suggestion}
 
 
 def _note(site: Site, what: str, one: Suggestion, review: Review) -> None:

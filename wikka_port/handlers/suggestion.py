@@ -19,14 +19,16 @@ from typing import Any
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.antispam.judging import Verdict
 from wikka_port.antispam.submissions import guard_fields, judged
 from wikka_port.diffs import rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember, with_id
-from wikka_port.editing.suggestions import Suggestion, TooMany
+from wikka_port.editing.suggestions import SUGGESTION, Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
+from wikka_port.handlers.judgement import RETRY_S, keep_text
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
@@ -39,7 +41,7 @@ from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _, _w
-from wikka_port.urls import page_path, page_url
+from wikka_port.urls import page_path, page_url, site_path
 
 EMPTY = N_("The suggestion is the page as it is: please change the text first.")
 OTHER_PAGE = N_(
@@ -117,7 +119,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then send it again.", wait_s=wait_s)
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)
     verdict = judged(site, request, "suggestion", page.body, draft.body, draft.note)
-    if verdict.action != "accept":
+    if verdict.action == "refuse":
         return _form(site, request, page.name, page, draft, status=400, problem=str(verdict))
     is_newest = is_revision(page, draft.base, draft.base_token)
     began = page if is_newest else site.wiki.revision(page.name, draft.base, draft.base_token)
@@ -125,6 +127,8 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         draft = replace(_of_page(page), body=draft.body, note=draft.note)
         return _form(site, request, page.name, page, draft, status=409, problem=_(OTHER_PAGE))
     owner, cookie = owner_to_keep(site, request)
+    if verdict.action == "review":
+        return _under_review(site, request, page, draft, verdict, owner, cookie)
     made = Suggestion(
         who=site.visitor.signature,
         owner=owner,
@@ -141,6 +145,19 @@ def _send(site: Site, request: Request, page: Page) -> Response:
     except TooMany as too_many:
         return _form(site, request, page.name, page, draft, status=429, problem=str(too_many))
     response = redirect(page_path(page.name, "suggestion", sent=1))
+    remember(request, response, cookie)
+    return response
+
+
+def _under_review(
+    site: Site, request: Request, page: Page, draft: FormDraft, verdict: Verdict, owner: str, cookie: str
+) -> Response:
+    """Keep a suggestion until an administrator has looked at it, and lead its author to it."""
+    try:
+        kept = keep_text(site, request, page.name, with_id(draft), page, verdict, owner=owner, kind=SUGGESTION)
+    except TooMany as many:
+        return later(_form(site, request, page.name, page, draft, status=429, problem=str(many)), RETRY_S)
+    response = redirect(site_path("held", page=page.name, id=kept.id))
     remember(request, response, cookie)
     return response
 

@@ -121,7 +121,7 @@ def test_one_person_and_one_page_have_a_bound(web: WikiClient) -> None:
     store = web.wiki.suggestions
     one = store.of("P")[0]
     for number in range(SUGGESTED_OF_PAGE - SUGGESTED_BY_ONE):
-        store.add("P", replace(one, owner=f"{number:032x}"))
+        store.add("P", replace(one, id="", owner=f"{number:032x}"))
     assert suggest(web.signed_in("Rita"), "too late").status_code == 429
 
 
