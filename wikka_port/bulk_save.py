@@ -174,6 +174,8 @@ class BulkSaver:
         stored.add(Stored(already=len(part.revisions) - len(planned.new)))
         if self._merges and newest.number and not planned.new and _has_newer(part, newest, row):
             stored.kept.add(part.name)
+        if newest.number and planned.new and schema.BODY not in row:  # the first new text is compared with it
+            row = {**row, **self._wiki.store.run(lambda c: c.table(schema.PAGES).row(key, columns=[schema.BODY]))}
         steps: list[_Step] = []
         for _, revision in planned.new:
             try:

@@ -1,17 +1,19 @@
-"""Lists for people: changes filtered (no minor edits, one author's only) and grouped by day; names by letter; pages."""
+"""Lists for people: changes filtered, grouped by day and folded by page; names by letter; pages."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from wikka_port.limits import MINOR_STEPS
 from wikka_port.listings import RecentChange
 from wikka_port.local_time import local_time
 from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.schema import folded
 
 T = TypeVar("T")
 
@@ -34,11 +36,79 @@ def some_changes(
     return found, token
 
 
-def changes(wiki: GuardedWiki, *, minor: bool, before: str = "", limit: int) -> tuple[list[RecentChange], str]:
-    """Return the newest changes, without minor ones unless ``minor``, and the token to continue with."""
-    if minor:
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """A selection of changes; every change passes its default values."""
+
+    author: str = ""
+    begins: str = ""  # of the page's name, without case
+    only_new: bool = False
+    minor: bool = True
+
+    def passes(self, change: RecentChange) -> bool:
+        return (
+            (not self.author or change.author == self.author)
+            and folded(change.name).startswith(folded(self.begins))
+            and (change.is_new or not self.only_new)
+            and (self.minor or not change.minor)
+        )
+
+
+EVERY_CHANGE: Final = ChangeFilter()
+
+
+def changes(
+    wiki: GuardedWiki, wanted: ChangeFilter = EVERY_CHANGE, *, before: str = "", limit: int
+) -> tuple[list[RecentChange], str]:
+    """Return the newest changes that pass the filter, and the token to continue with."""
+    if wanted == EVERY_CHANGE:
         return wiki.changes(before=before, limit=limit)
-    return some_changes(wiki, lambda change: not change.minor, before=before, limit=limit)
+    return some_changes(wiki, wanted.passes, before=before, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class PageChanges:
+    """The changes of one page in a list, newest first."""
+
+    changes: Sequence[RecentChange]
+
+    @property
+    def newest(self) -> RecentChange:
+        return self.changes[0]
+
+    @property
+    def oldest(self) -> RecentChange:
+        return self.changes[-1]
+
+    def newest_of_others(self, name: str) -> int:
+        """Return the time of the newest change that the account ``name`` did not make, or -1."""
+        return next((one.time_ms for one in self.changes if one.author != name), -1)
+
+    @property
+    def authors(self) -> list[RecentChange]:
+        """A change of each author, in the order of the newest ones."""
+        return list({(one.author, one.signed): one for one in reversed(self.changes)}.values())[::-1]
+
+    @property
+    def grown(self) -> int | None:
+        known = [one.grown for one in self.changes if one.grown is not None]
+        return sum(known) if len(known) == len(self.changes) else None
+
+
+def folded_by_page(found: Iterable[RecentChange]) -> list[PageChanges]:
+    """Return the changes of each page together, in the order of the newest ones."""
+    pages: dict[str, list[RecentChange]] = {}
+    for change in found:
+        pages.setdefault(change.name, []).append(change)
+    return [PageChanges(one) for one in pages.values()]
+
+
+def days_folded(
+    found: Iterable[RecentChange], zone: ZoneInfo | None = None, *, fold: bool = True
+) -> list[tuple[str, list[PageChanges]]]:
+    """Return pairs of an ISO day in the reader's zone and its changes, those of one page together if ``fold``."""
+    days = by_day(found, zone)
+    return [(day, folded_by_page(one) if fold else [PageChanges([change]) for change in one]) for day, one in days]
 
 
 class Timed(Protocol):

@@ -232,6 +232,7 @@ class HistoryMerge:
         for column, value in _KEPT_FROM_NOW_ON.items():
             if before and column in before.cells and column not in again:
                 again[column] = value
+        again[schema.GROWN] = _grown(again, before.cells if before else {})
         number = before.head.number + 1 if before else self._there[0].head.number
         head = Head(number, _token(number, again), place.head.history)
         self._numbers.by_old[place.head.number] = number
@@ -328,6 +329,10 @@ class HistoryMerge:
         stored = hidden_in(self._row)
         now = {self._numbers.by_old.get(number, number) for number in stored} | self._numbers.hidden
         return b",".join(b"%d" % number for number in sorted(now)) if now != stored else None
+
+
+def _grown(cells: Cells, before: Cells) -> bytes:
+    return b"%d" % (len(text_in(cells, schema.REVISION_BODY)) - len(text_in(before, schema.REVISION_BODY)))
 
 
 def _by_second(there: Sequence[Place]) -> dict[int, list[Place]]:

@@ -17,7 +17,7 @@ from wikka_port import schema
 from wikka_port.comments.recent_comments import ListStep, comment_counts, recent_comments
 from wikka_port.names import MAX_NAME_BYTES, page_key
 from wikka_port.page_languages import LANGUAGES_ROW, listed
-from wikka_port.page_rows import Cells, is_minor, time_of
+from wikka_port.page_rows import Cells, grown_in, is_minor, time_of
 from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
 from wikka_port.search.nearest import nearest
@@ -42,6 +42,7 @@ class RecentChange:
     is_new: bool  # whether it is the page's first revision
     signed: str = ""  # the kind of the author's name (``schema``)
     minor: bool = False
+    grown: int | None = None  # characters more than before; None: unknown
 
 
 class Listings:
@@ -298,6 +299,7 @@ def _recent(cells: Cells) -> RecentChange:
         is_new=number == 1,
         signed=cells.get(schema.SIGNED, b"").decode(),
         minor=is_minor(cells),
+        grown=grown_in(cells),
     )
 
 

@@ -13,7 +13,16 @@ from wikka_port import schema
 from wikka_port.markup.formats import WIKKA
 from wikka_port.names import page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, RevisionDraft, StoredPage, Writing, number_before, number_in, stored_page_of
+from wikka_port.page_rows import (
+    Cells,
+    Original,
+    RevisionDraft,
+    StoredPage,
+    Writing,
+    number_before,
+    number_in,
+    stored_page_of,
+)
 from wikka_port.schema import Head, revision_token
 from wikka_port.texts import _, figure
 
@@ -71,8 +80,8 @@ def draft_after(
         markup=format_after,
         minor=minor if minor or schema.MINOR in row else None,
         language=language_after,
-        source=given.get("source"),
-        origin=given.get("origin", b""),
+        original=Original(given.get("source"), given.get("origin", b"")),
+        grown=len(body) - len(page.body if page else ""),
     )
 
 

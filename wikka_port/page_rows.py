@@ -41,6 +41,7 @@ class Revision:
     minor: bool = False
     token: str = ""  # of this revision (``schema``)
     language: str = ""  # of ``body``; "": not chosen (``page_languages``)
+    grown: int | None = None  # characters more than before; None: unknown (``schema``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,17 @@ class Writing(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Original:
+    """The original text of an import, and the place that it comes from; None and b"" mean no cell."""
+
+    text: str | None
+    origin: bytes = b""
+
+
+NO_ORIGINAL: Final = Original(None)
+
+
+@dataclass(frozen=True, slots=True)
 class RevisionDraft:
     """A revision to be saved: all values of its row and of the page's row."""
 
@@ -107,8 +119,8 @@ class RevisionDraft:
     markup: str = ""  # "": no cell, for pages that always were in Wikka markup
     minor: bool | None = None  # None: no cell
     language: str = ""  # "": no cell
-    source: str | None = None  # the original text of an import; None: no cell
-    origin: bytes = b""  # of an import; b"": no cell
+    original: Original = NO_ORIGINAL
+    grown: int = 0  # characters more than before
 
 
 def _shared(draft: RevisionDraft) -> dict[bytes, bytes]:
@@ -124,17 +136,19 @@ def _shared(draft: RevisionDraft) -> dict[bytes, bytes]:
         **({schema.FORMAT: draft.markup.encode()} if draft.markup else {}),
         **({schema.LANGUAGE: draft.language.encode()} if draft.language else {}),
         **({schema.MINOR: _YES if draft.minor else _NO} if draft.minor is not None else {}),
+        schema.GROWN: b"%d" % draft.grown,
     }
 
 
 def revision_cells(draft: RevisionDraft) -> dict[bytes, bytes]:
+    original = draft.original
     return {
         **_shared(draft),
         schema.REVISION_AUTHOR: draft.author.encode(),
         schema.REVISION_NOTE: draft.note.encode(),
         schema.REVISION_BODY: draft.body.encode(),
-        **({schema.SOURCE: draft.source.encode(errors="replace")} if draft.source is not None else {}),
-        **({schema.ORIGIN: draft.origin} if draft.origin else {}),
+        **({schema.SOURCE: original.text.encode(errors="replace")} if original.text is not None else {}),
+        **({schema.ORIGIN: original.origin} if original.origin else {}),
     }
 
 
@@ -226,6 +240,7 @@ def _revision_fields(head: Head, cells: Cells, author: bytes, note: bytes) -> di
         "minor": is_minor(cells),
         "token": head.token.decode(errors="replace"),
         "language": language_of(cells),
+        "grown": grown_in(cells),
     }
 
 
@@ -321,6 +336,12 @@ def reverted_language(page: Page, old: Revision) -> str:
 
 def is_minor(cells: Cells) -> bool:
     return cells.get(schema.MINOR) == _YES
+
+
+def grown_in(cells: Cells) -> int | None:
+    """Return by how many characters a text is longer than the one before, or None if its row does not say it."""
+    value = cells.get(schema.GROWN, b"")
+    return int(value) if value.removeprefix(b"-").isdigit() else None
 
 
 def text_in(cells: Cells, column: bytes) -> str:

@@ -42,6 +42,8 @@ Cells of a row of changes: meta:name meta:head meta:time meta:author meta:note m
 ``meta:minor`` of these rows and of ``changes``: "yes" for a minor edit, else "no" or absent.  Once a page has one of
 these two cells, all its later revisions have it, so that a new revision's value always replaces the page's.  The same
 holds for ``meta:language`` (``page_languages``).
+``meta:grown`` of the same three: by how many characters the text is longer than the one before ("120", "-8"); absent in
+rows of earlier versions of the wiki.
 
 ``meta:signed`` is the kind of the author's name: "account" (the name of an account), "key" (the same, of an edit
 that a program made with a key of the account), "visitor" (a name made from the network), "wiki"; if it is absent or
@@ -119,6 +121,7 @@ SIGNED: Final = b"meta:signed"
 FORMAT: Final = b"meta:format"
 LANGUAGE: Final = b"meta:language"
 MINOR: Final = b"meta:minor"
+GROWN: Final = b"meta:grown"
 NOTIFY: Final = b"meta:notify"
 BODY: Final = b"body:latest"
 USER: Final = b"user:latest"

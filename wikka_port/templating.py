@@ -89,6 +89,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     )
     environment.filters["when"] = _moment()
     environment.filters["clock"] = _moment(from_char=_CLOCK)
+    environment.filters["figure"] = catalogue.figure
     environment.filters["file_size"] = size_text
     environment.filters["file_kind"] = kind_text
     environment.filters["asset"] = urls_of.__getitem__

@@ -387,14 +387,14 @@ def change_entry(
     key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
 ) -> tuple[bytes, dict[bytes, bytes]]:
     """Return the row of ``changes`` for a revision, and its cells, from the cells of the revision or of its page."""
-    signed = cells.get(schema.SIGNED)
+    optional = {column: cells[column] for column in (schema.SIGNED, schema.GROWN) if cells.get(column)}
     return schema.change_row(key, time_of(cells), head.number), {
         schema.NAME: cells.get(schema.NAME, b""),
         schema.HEAD: head.pack(),
         schema.TIME: b"%d" % time_of(cells),
         schema.REVISION_AUTHOR: cells.get(author_column, b""),
         schema.REVISION_NOTE: cells.get(note_column, b""),
-        **({schema.SIGNED: signed} if signed else {}),
+        **optional,
         **({schema.MINOR: b"yes"} if is_minor(cells) else {}),
     }
 
@@ -411,8 +411,7 @@ ENTRY_COLUMNS: Final = (
     schema.TIME,
     schema.REVISION_AUTHOR,
     schema.REVISION_NOTE,
-    schema.SIGNED,
-    schema.MINOR,
+    *(schema.SIGNED, schema.MINOR, schema.GROWN),
 )
 
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one lookup and one

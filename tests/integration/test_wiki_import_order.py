@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -85,8 +86,10 @@ def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def history(wiki: Wiki, name: str) -> list[tuple[int, int, str | None, str, str]]:
-    """Oldest first: number, second, text, author, note."""
+    """Oldest first: number, second, text, author, note; each says how much longer its text is than the one before."""
     found = wiki.revisions(name, limit=10_000, bodies=True)[::-1]
+    lengths = [0, *(len(one.body or "") for one in found)]
+    assert [one.grown for one in found] == [after - before for before, after in pairwise(lengths)]
     return [(one.number, one.time_ms // 1000 - BEGIN_S, one.body, one.author, one.note) for one in found]
 
 
@@ -97,8 +100,9 @@ def expected(given: Sequence[Given]) -> list[tuple[int, int, str | None, str, st
 
 
 def drawn(rng: random.Random, most: int) -> list[Given]:
+    texts = [f"text{'x' * length}" for length in range(6)]
     given = [
-        Given(number, rng.randrange(40), f"text {rng.randrange(6)}", f"Author {rng.randrange(3)}", rng.random() < 0.2)
+        Given(number, rng.randrange(40), rng.choice(texts), f"Author {rng.randrange(3)}", rng.random() < 0.2)
         for number in range(1, rng.randint(1, most) + 1)
     ]
     rng.shuffle(given)

@@ -231,6 +231,7 @@ class MemoryWiki:
                 page.minor,
                 page.token,
                 page.language,
+                page.grown,
             )
             for page in shown
         ]
@@ -283,6 +284,7 @@ class MemoryWiki:
                 signed=signed,
                 markup=old.markup if markup is None else markup,
                 minor=minor,
+                grown=len(body) - len(old.body),
                 language=old.language if language is None or (language == "en" and not old.language) else language,
             )
             token = revision_token(name, page.number, page.time_ms, author, note, body, old.token.encode())
@@ -355,17 +357,12 @@ class MemoryWiki:
         rest = [page for page in every if not before.isdigit() or page.time_ms < int(before)]
         shown = rest[:limit]
         token = str(shown[-1].time_ms) if len(rest) > limit else ""
-        return [
-            RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor) for p in shown
-        ], token
+        return [_recent(page) for page in shown], token
 
     def changes_since(self, place: bytes, *, limit: int) -> tuple[list[tuple[bytes, RecentChange]], bool]:
         self._asked("changes")
         placed = [
-            (
-                change_row(page_key(p.name), p.time_ms, p.number)[1:],
-                RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor),
-            )
+            (change_row(page_key(p.name), p.time_ms, p.number)[1:], _recent(p))
             for kept in self._pages.values()
             for p in kept
         ]
@@ -496,3 +493,7 @@ class MemoryWiki:
     def count_pages_roughly(self) -> int:
         self._asked("count_pages_roughly")
         return len(self._pages)
+
+
+def _recent(p: Page) -> RecentChange:
+    return RecentChange(p.name, p.number, p.time_ms, p.author, p.note, p.number == 1, p.signed, p.minor, p.grown)

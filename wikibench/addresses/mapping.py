@@ -7,6 +7,7 @@
              saved         statuses that say that an edit is saved
              conflict      statuses, and conflict_text in a page, that say that somebody else was faster
              locked_text   in a page without a form: somebody else is editing
+             review        a path: a redirect to it says that the edit waits for a review, and is not saved
     [login]  page          the address of the form;  name, password: its fields;  users: a file, name,password a line
     [[log]]  match         a regular expression on path and query, with (?P<title>...);  kind, method
                            of several rules the first that matches decides
@@ -76,6 +77,7 @@ class FormRules:
     conflict: tuple[int, ...] = (409,)
     conflict_text: str = ""
     locked_text: str = ""
+    review: str = "/-/held"  # a path, of this project's wiki unless a map says otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ def judge_save(
     if status in rules.saved:
         if login is not None and leads_to(location, login.page):
             return Outcome.BROKEN, f"{why} to the page where one signs in: --users gives names and passwords"
+        if rules.review and leads_to(location, rules.review):
+            return Outcome.BROKEN, f"{why}: the edit waits for a review; 'wikka antispam set judging=no' ends that"
         return outcome, why
     if rules.conflict_text and rules.conflict_text in body:
         return Outcome.CONFLICT, f"{why}, a page that says so"

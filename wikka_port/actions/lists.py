@@ -11,7 +11,7 @@ from typing import Final
 
 from wikka_port.accounts.user_names import NAME_CHARS_MAX
 from wikka_port.actions.call import Action, ActionCall
-from wikka_port.change_lists import by_day, by_letter, changes, page_of
+from wikka_port.change_lists import ChangeFilter, by_day, by_letter, changes, days_folded, page_of
 from wikka_port.comments.recent_comments import ListedComment, newest_pages
 from wikka_port.limits import COMMENTS_RANKED
 from wikka_port.markup.file_slots import names_file
@@ -114,8 +114,9 @@ def _letters(call: ActionCall, name: str) -> str:
 def recentchanges(call: ActionCall) -> str:
     """List the newest changes of the wiki by day, all or with ``minor="hide"``: ``{{recentchanges limit="20"}}``."""
     minor = call.word("minor") != "hide"
-    found, _more = changes(call.site.wiki, minor=minor, limit=call.number("limit", 20, 200))
-    return call.site.fragment("changes.html", days=by_day(found, call.site.visitor.settings.zone_info))
+    found, _more = changes(call.site.wiki, ChangeFilter(minor=minor), limit=call.number("limit", 20, 200))
+    days = days_folded(found, call.site.visitor.settings.zone_info)
+    return call.site.fragment("changes.html", days=days, newest=False, filtered=False)
 
 
 def contributors(call: ActionCall) -> str:

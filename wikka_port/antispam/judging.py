@@ -155,7 +155,7 @@ Rule = Callable[[Submission, Policy], Reason | None]
 
 def judge(submission: Submission, policy: Policy = DEFAULT_POLICY) -> Verdict:
     author = submission.author
-    if author.is_trusted:
+    if author.is_trusted or not policy.judging:
         return ACCEPTED
     refused = _found(_RULES_OF_FORM, submission, policy)
     if refused:

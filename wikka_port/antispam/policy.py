@@ -29,6 +29,7 @@ class BadPolicy(Exception):
 
 @dataclass(frozen=True)
 class Policy:
+    judging: bool = True  # False: every text is accepted, as in a wiki that only its own people reach
     page_links: int = 15  # new links to other sites in an edit, as in WikkaWiki; with more it waits for a review
     comment_links: int = 6
     suggestion_links: int = 6
@@ -48,6 +49,7 @@ class Policy:
 DEFAULT_POLICY: Final = Policy()
 _KEYS: Final = {one.name: one.type for one in fields(Policy)}
 _LISTS: Final = {"words": ANTISPAM_ENTRIES_MAX, "domains": ANTISPAM_ENTRIES_MAX, "answers": ANTISPAM_ANSWERS_MAX}
+SWITCHES: Final = ("judging", "advertising")
 _NUMBERS: Final = {
     "page_links": LINKS_MAX,
     "comment_links": LINKS_MAX,
@@ -97,7 +99,7 @@ def _checked(key: str, value: Any) -> Any:
         return _checked_entries(key, value)
     if key in _NUMBERS:
         return _checked_number(value, _NUMBERS[key])
-    if key == "advertising":
+    if key in SWITCHES:
         return value in (True, "yes", "1")
     text = " ".join(str(value).split())
     if key == "first_edits" and text not in FIRST_EDITS:

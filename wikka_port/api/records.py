@@ -269,6 +269,7 @@ class ChangeRecord(Record, frozen=True):
     note: str
     new: bool
     minor: bool
+    grown: Annotated[int | None, Meta(description="Characters more than before; null: unknown, of an older version.")]
 
     @classmethod
     def of(cls, one: RecentChange) -> ChangeRecord:
@@ -281,6 +282,7 @@ class ChangeRecord(Record, frozen=True):
             note=one.note,
             new=one.is_new,
             minor=one.minor,
+            grown=one.grown,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from wikka_port.antispam.judging import Author, Kind, Submission, judge
-from wikka_port.antispam.policy import BadPolicy, Policy, changed_policy, pack_policy
+from wikka_port.antispam.policy import SWITCHES, BadPolicy, Policy, changed_policy, pack_policy
 from wikka_port.antispam.stored_policy import policy_history, read_policy, write_policy
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
@@ -18,7 +18,7 @@ from wikka_port.handlers.antispam import FIELDS, LISTS, differences, fields_of
 from wikka_port.moving.runner import COMMAND
 
 REFUSED: Final = 1  # exit status
-_KEYS: Final = (*FIELDS, "advertising")
+_KEYS: Final = (*FIELDS, *SWITCHES)
 
 
 @click.group()
@@ -117,7 +117,7 @@ def test_text(store: StoreOptions, file: Any, kind: Kind, as_json: bool) -> None
 def _print_policy(policy: Policy, as_json: bool) -> None:
     changed = json.loads(pack_policy(policy))
     if as_json:
-        values = {**fields_of(policy), **changed, "advertising": policy.advertising}
+        values = {**fields_of(policy), **changed, **{key: getattr(policy, key) for key in SWITCHES}}
         lists = {key: list(getattr(policy, key)) for key in LISTS}
         click.echo(json.dumps({**values, **lists}, indent=1, ensure_ascii=False))
         return

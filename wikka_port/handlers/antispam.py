@@ -5,7 +5,7 @@ from __future__ import annotations
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.antispam.policy import FIRST_EDITS, BadPolicy, Policy, changed_policy
+from wikka_port.antispam.policy import FIRST_EDITS, SWITCHES, BadPolicy, Policy, changed_policy
 from wikka_port.antispam.stored_policy import CHANGED, policy_history, read_policy, write_policy
 from wikka_port.forms import answer_form, form_page
 from wikka_port.site import Site, redirect
@@ -30,7 +30,7 @@ def handle_antispam(site: Site, request: Request, _name: str) -> Response:
         typed = request.form if request.method == "POST" else {}
         values = {
             "fields": {**fields_of(stored.policy), **{key: typed[key] for key in FIELDS if key in typed}},
-            "advertising": "advertising" in typed if typed else stored.policy.advertising,
+            "switches": {key: key in typed if typed else getattr(stored.policy, key) for key in SWITCHES},
             "revision": typed.get("revision", stored.revision),
             "choices": {key: _(words) for key, words in _CHOICES.items()},
             "history": [(one, differences(one.policy)) for one in policy_history(site.accounts.rows)],
@@ -40,7 +40,7 @@ def handle_antispam(site: Site, request: Request, _name: str) -> Response:
 
     def change() -> Response:
         given = {key: request.form.get(key, "") for key in FIELDS if key in request.form}
-        given["advertising"] = "yes" if "advertising" in request.form else "no"
+        given |= {key: "yes" if key in request.form else "no" for key in SWITCHES}
         if request.form.get("revision", "") != stored.revision:
             raise Refused(_(CHANGED), 409)
         try:
@@ -65,4 +65,4 @@ def differences(policy: Policy) -> dict[str, str]:
     """Return the settings that differ from the defaults, in one line each."""
     usual = fields_of(Policy())
     found = {key: value.replace("\n", ", ") for key, value in fields_of(policy).items() if value != usual[key]}
-    return found if policy.advertising else {**found, "advertising": "no"}
+    return found | {key: "no" for key in SWITCHES if not getattr(policy, key)}

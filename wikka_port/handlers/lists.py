@@ -12,7 +12,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.user_names import NAME_CHARS_MAX
 from wikka_port.actions import ACTIONS
-from wikka_port.change_lists import by_day, by_letter, changes, page_of
+from wikka_port.change_lists import EVERY_CHANGE, ChangeFilter, by_day, by_letter, changes, days_folded, page_of
 from wikka_port.comments.comment_rows import Comment
 from wikka_port.comments.recent_comments import beginning_of
 from wikka_port.comments.threads import NEWEST
@@ -102,20 +102,40 @@ def handle_page_index(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_recent_changes(site: Site, request: Request, name: str) -> Response:
-    """List the newest changes, with ``?minor=hide`` without minor edits."""
-    settings = site.visitor.settings
-    minor = _with_minor(request)
-    found, token = changes(site.wiki, minor=minor, before=request.args.get("before", ""), limit=settings.changes)
-    onward = site_path("recentchanges", before=token, minor="" if minor else "hide") if token else ""
-    return site.html("recentchanges.html", days=by_day(found, settings.zone_info), onward=onward, minor=minor)
+    """List the newest changes, those of a page on one day together unless ``?fold=no``.
+
+    ``?minor=hide`` leaves out minor edits; ``by=Ann``, ``begins=Help``, ``new=1`` select changes by author, by the
+    beginning of the name, those that made a page.
+    """
+    settings, wanted = site.visitor.settings, _wanted_changes(request)
+    before, fold = request.args.get("before", ""), request.args.get("fold") != "no"
+    found, token = changes(site.wiki, wanted, before=before, limit=settings.changes)
+    query = {"by": wanted.author, "begins": wanted.begins, "new": "1" if wanted.only_new else ""}
+    query |= {"minor": "" if wanted.minor else "hide", "fold": "" if fold else "no"}
+    return site.html(
+        "recentchanges.html",
+        days=days_folded(found, settings.zone_info, fold=fold),
+        onward=site_path("recentchanges", **query, before=token) if token else "",
+        wanted=wanted,
+        filtered=wanted != EVERY_CHANGE,
+        query=query,
+        fold=fold,
+        newest=not before,
+    )
 
 
-def _with_minor(request: Request) -> bool:
-    return request.args.get("minor", "") != "hide"
+def _wanted_changes(request: Request) -> ChangeFilter:
+    given = request.args
+    return ChangeFilter(
+        author=" ".join(given.get("by", "").split())[:NAME_CHARS_MAX],
+        begins=" ".join(given.get("begins", "").split())[:NAME_CHARS_MAX],
+        only_new=given.get("new") == "1",
+        minor=given.get("minor") != "hide",
+    )
 
 
 def handle_recent_changes_feed(site: Site, request: Request, name: str) -> Response:
-    found, _ = changes(site.wiki, minor=_with_minor(request), limit=FEED_ROWS)
+    found, _ = changes(site.wiki, _wanted_changes(request), limit=FEED_ROWS)
     base = public_address(site.config)
     entries = [
         Entry(

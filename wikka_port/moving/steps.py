@@ -245,6 +245,7 @@ def _arriving(move: Move, source: Cells) -> dict[bytes, bytes]:
 def redirect_draft(move: Move, source: Cells) -> RevisionDraft:
     """Return the revision of the redirect that the old name gets."""
     key = page_key(move.source)
+    body = f"#REDIRECT {forced_link(move.target)}"
     draft = RevisionDraft(
         name=move.source,
         head=Head(move.head.number + 1, b"", schema.new_history(key, move.id)),
@@ -252,12 +253,13 @@ def redirect_draft(move: Move, source: Cells) -> RevisionDraft:
         time_ms=move.at_ms,
         author=move.by,
         note=move.note or f"Renamed to {move.target}",  # an older journal has none
-        body=f"#REDIRECT {forced_link(move.target)}",
+        body=body,
         owner=text_in(source, schema.OWNER),
         created_ms=move.at_ms,
         autolink=False,
         attribution="",
         signed=move.signed,
+        grown=len(body),
     )
     token = revision_token(draft.name, draft.head.number, move.at_ms, draft.author, draft.note, draft.body)
     return replace(draft, head=replace(draft.head, token=token))

@@ -11,6 +11,7 @@ from wikibench.addresses.mapping import FormRules, LoginRules
 from wikibench.outcome import Outcome
 from wikibench.targets.bodies import MAX_BYTES, MIN_BYTES, edit_body
 from wikibench.targets.forms import find_edit_form, find_form_with, judge_save
+from wikibench.targets.map_files import load_map
 
 PAGE = """
 <form action="/search"><input name="q" value="x"></form>
@@ -117,6 +118,16 @@ def test_a_wiki_may_say_saved_with_a_page() -> None:
     )
     assert judge_save(409, "", "", FormRules())[0] is Outcome.CONFLICT
     assert judge_save(200, "", "", FormRules())[0] is Outcome.BROKEN
+
+
+@pytest.mark.parametrize("name", ["columnar", "plain"])
+def test_an_edit_that_waits_for_a_review_is_not_saved(name: str) -> None:
+    rules = load_map(name).form
+    found = judge_save(303, "http://127.0.0.1:8080/-/held?page=A&id=1", "", rules)
+    assert found[0] is Outcome.BROKEN
+    assert "waits for a review" in found[1]
+    assert judge_save(303, "/Heldout", "", rules)[0] is Outcome.REDIRECT
+    assert judge_save(303, "/-/held", "", FormRules(review=""))[0] is Outcome.REDIRECT
 
 
 def test_bodies_are_made_from_their_seed_and_link_to_known_pages() -> None:

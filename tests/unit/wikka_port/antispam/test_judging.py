@@ -166,7 +166,7 @@ def test_settings_are_kept_as_what_differs_from_the_defaults() -> None:
     assert policy.words == ("One", "two words")
     assert policy.domains == ("bad.example", "b.example")
     policy = changed_policy(
-        policy, {"page_links": "3", "question": "Why?", "answers": ["because"], "advertising": "no"}
+        policy, {"page_links": "3", "question": "Why?", "answers": ["because"], "advertising": "no", "judging": "no"}
     )
     assert policy_in(pack_policy(policy)) == policy
     assert policy_in(b"") == policy_in(b"no JSON") == policy_in(b"[]") == Policy()

@@ -24,6 +24,7 @@ USUAL = {
     "form_seconds": "2",
     "first_edits": "accept",
     "advertising": "1",
+    "judging": "1",
 }
 
 
@@ -47,6 +48,18 @@ def test_a_change_counts_at_once_and_is_in_the_history(web: WikiClient) -> None:
     assert web.save("/P", "An ordinary text.").headers["Location"].startswith("/-/held")
     assert "first_edits: review" in root.get("/-/antispam").text
     assert len(policy_history(web.wiki.rows)) == 3
+
+
+def test_a_wiki_that_judges_nothing_saves_every_text(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    change(root, words="ivermectin")
+    assert web.save("/P", "Take 1vermect1n.").headers["Location"].startswith("/-/held")
+    off = {key: value for key, value in {**root.form("/-/antispam"), **USUAL, "save": "1"}.items() if key != "judging"}
+    assert root.post("/-/antispam", off).status_code == 303
+    assert "judging: no" in root.get("/-/antispam").text
+    assert web.save("/P", "Take 1vermect1n.").headers["Location"] == "/P"
+    assert change(root, words="ivermectin").status_code == 303
+    assert web.save("/P", "Take 1vermect1n and ivermectin.").headers["Location"].startswith("/-/held")
 
 
 def test_a_mistake_comes_back_as_it_was_typed(web: WikiClient) -> None:
