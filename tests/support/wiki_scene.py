@@ -39,7 +39,7 @@ SCRIPTED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 BY_LINK: Final = frozenset({"unsubscribe"})  # its form has no token: the address has one, and no session is needed
 SECRET_TEXT: Final = "WORTGEHEIM"
-SITE_QUERIES: Final = {"search": "?q=text", "newpage": "?name=Fresh"}
+SITE_QUERIES: Final = {"search": "?q=text", "newpage": "?name=Fresh", "colour.css": "?c=0a6c74"}
 PAGES_MOST: Final = 200  # of one walk
 
 

@@ -222,6 +222,14 @@ def test_lists_and_blocks_and_settings_leave_each_other_alone(web: WikiClient, r
     assert KEPT.read(web.wiki.rows).value == SiteSettings(name="Rivers", colour="#0a6c74")
 
 
+def test_settings_take_no_room_of_the_lists(web: WikiClient, root: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(root, menu_users="\n".join(f"Words {number} | HomePage" for number in range(10)))
+    monkeypatch.setattr("wikka_port.rights.stored.RULES_BYTES_MAX", 200)
+    rights = web.wiki.rights
+    rights.change_rules("", {Privilege.WRITE: "+"}, rights.present_rules())
+    assert len(rights.present_rules().settings) > 200
+
+
 def test_damaged_settings_stop_nothing() -> None:
     for cell in (b"", b"{", b"[1]", b'{"name": "x", "colour": "white", "other": 1, "menu_users": ["| |"]}'):
         found = settings_in(cell)
