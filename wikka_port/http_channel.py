@@ -224,6 +224,9 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         try:
             super().service()
         except Restart as restart:
+            request = self.requests[0]
+            if request.body is None:  # the application may have read the form before it asked for another queue
+                request.get_body_stream().seek(0)
             self.server.task_dispatcher.add_to(restart.queue, self)
 
     def send_at_once(self, data: bytes) -> None:

@@ -249,7 +249,8 @@ def test_other_forms_carry_the_same_records_and_are_recognised(
 ) -> None:
     exported = command(few, "export", "--to", form, tmp_path / name)
     assert exported.exit_code == 0, exported.output
-    assert lines_of(digests_of(few))[1:] == exported.stderr.splitlines()[1:]
+    said = [line for line in exported.stderr.splitlines() if "does not take them" not in line]
+    assert lines_of(digests_of(few))[1:] == said[1:]
     done = command(new, "import", tmp_path / name)
     assert done.exit_code == 0, done.output
     assert lines_of(digests_of(new)) == lines_of(digests_of(few))

@@ -24,7 +24,7 @@ from wikka_port.page_rows import reverted_language
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, feed_answer, number
+from wikka_port.site import Site, feed_answer, number, redirect
 from wikka_port.texts import _w
 from wikka_port.urls import page_path
 
@@ -138,6 +138,8 @@ def handle_revert(site: Site, request: Request, name: str) -> Response:
         site.wiki.access.require(name, Privilege.WRITE)
     wanted = number(request, "revision")
     old = _last_but_one(site, page) if wanted is None else site.wiki.revision(name, wanted)
+    if old is None and wanted is None:
+        return redirect(page_path(name, "revisions"), status=302)  # the page has one revision
     if old is None or old.body is None:
         return no_revision(site, name)
     note = _w("Back to revision {number}", number=old.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from dataclasses import replace
 from urllib.parse import unquote
 
 import pytest
@@ -13,8 +14,10 @@ from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.static_html import in_folder
 from wikka_port.exchange.static_places import StaticPlaces, file_paths
 from wikka_port.files.file_rows import CurrentFile
+from wikka_port.pages import Page
 from wikka_port.urls import page_path
 
+PAGE = Page("A", 1, 0, "Ann", "", "text")
 CURRENT = CurrentFile(3, "00" * 8, "ab" * 32, 7, "application/pdf")
 
 
@@ -58,7 +61,7 @@ def test_names_that_a_disk_confuses_have_places_of_their_own() -> None:
         places = StaticPlaces(database, TakenPaths(database), "index")
         places.create_tables()
         for name in names:
-            places.add_page(name, ("A", "index"))
+            places.add_page(replace(PAGE, name=name), ("A", "index"))
         places.finish_adding()
         paths = [places.page_path(name) for name in names]
         assert len({path.casefold() for path in paths}) == len(names)
@@ -87,7 +90,7 @@ def test_only_the_newest_version_of_a_file_is_there() -> None:
     with closing(spool_database()) as database:
         places = StaticPlaces(database, TakenPaths(database), "A")
         places.create_tables()
-        places.add_page("A", ())
+        places.add_page(PAGE, ())
         places.finish_adding()
         places.add_file("A", "My plan.pdf", CURRENT)
         for address, path in (

@@ -181,7 +181,7 @@ def test_length_of_lists_and_double_click(web: WikiClient) -> None:
     assert "data-edit" not in ada.get("/P").text
     fields = {"do": "looks", "changes": "10", "revisions": "10", "dblclick": "1"}
     ada.post("/-/settings", {**ada.form("/-/settings"), **fields})
-    assert ada.get("/-/recentchanges").text.count("entry-name") == 10
+    assert ada.get("/-/recentchanges?fold=no").text.count("entry-name") == 10
     assert ada.get("/P/revisions").text.count('name="a"') == 10
     assert 'data-edit="/P/edit"' in ada.get("/P").text
     assert "data-edit" not in web.get("/P").text
