@@ -152,7 +152,7 @@ def _cut_note(note: str) -> str:
     kept = _line(note)
     while len(html.escape(kept, quote=False).replace('"', "&quot;")) > NOTE_CHARS:
         kept = kept[:-1]
-    return kept
+    return kept.rstrip()  # the import takes no blank at the end
 
 
 def _effective(name: str, own: Mapping[str, str], site: Mapping[str, Mapping[str, str]]) -> list[str]:
