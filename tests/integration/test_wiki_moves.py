@@ -144,6 +144,15 @@ def test_a_revision_that_is_not_there_is_not_hidden(wiki: Wiki, number: int) -> 
     assert schema.HIDDEN not in wiki.mover.page_row("A")
 
 
+def test_a_page_and_its_redirect_say_how_much_longer_they_are(wiki: Wiki) -> None:
+    save(wiki, "A", "four")
+    save(wiki, "A", "four more")
+    wiki.mover.rename("A", "B", ANN)
+    assert [one.grown for one in wiki.revisions("B")] == [5, 4]
+    (redirect,) = wiki.revisions("A", bodies=True)
+    assert redirect.grown == len(redirect.body or "")
+
+
 def test_there_and_back_and_a_new_page_at_the_old_name(wiki: Wiki) -> None:
     save(wiki, "A", "one")
     save(wiki, "A", "two")

@@ -10,7 +10,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.handlers.show import QUIET_FROM
 from wikka_port.handlers.source import SUMMARY_CHARS
 from wikka_port.page_tree import Leaf, searched_prefix, tree_of
-from wikka_port.rights.rules import Privilege
+from wikka_port.rights.rules import PageRights, Privilege
 
 NAMES = ["A/B", "A/B/C", "A/B/C/D", "A/b2", "A/Empty/X", "A/B/ /Odd", "Ab/C"]
 
@@ -104,3 +104,15 @@ def test_links_to_missing_pages_are_quieter_where_most_are(web: WikiClient) -> N
     assert 'class="content sparse"' in web.get("/Sparse").text
     for name in ("Fewer", "Even"):
         assert 'class="content"' in web.get(f"/{name}").text, name
+
+
+def test_a_page_above_that_one_may_not_read_looks_like_none(web: WikiClient) -> None:
+    web.wiki.rights.change("Port", PageRights(), "", {Privilege.READ: "Mia"})
+    shown = json.loads(web.get("/Port~2FCrane/tree?format=json").text)["pages"]
+    assert [(one["label"], one["there"]) for one in shown] == [("Port", False), ("Crane", True), ("Pier", True)]
+
+
+def test_undo_of_a_page_with_one_revision_leads_to_its_history(web: WikiClient) -> None:
+    answer = web.get("/Porter/revert")
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/Porter/revisions")
+    assert web.get("/Porter/revert?revision=7").status_code == 404
