@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-# What has no links in it, or a link of a name or address, a blank, and words.
+# A part that has no links in it, or a link of a name or address, a blank, and words.
 _LINK: Final = re.compile(r'%%.*?%%|"".*?""|\[\[\s*+([^\s\[\]|]++)\s++([^\s\[\]|][^\[\]|]*+)\]\]', re.DOTALL)
 _OTHER_WIKI: Final = re.compile(r"[A-Z][A-Za-z]+:")
 _FREE: Final = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
