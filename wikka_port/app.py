@@ -28,6 +28,7 @@ from wikka_port.handlers import HANDLERS, METHODS
 from wikka_port.handlers.download import handle_download
 from wikka_port.hosts import Hosts
 from wikka_port.limits import QUICK_CHARS
+from wikka_port.markup.code_blocks import use_renderers
 from wikka_port.names import InvalidName
 from wikka_port.old_addresses import SCRIPT, place_of_script
 from wikka_port.pages import StoreUnavailable, Wiki
@@ -170,6 +171,7 @@ def make_application(
     buckets: EditBuckets | None = None,
     counters: Counters | None = None,
 ) -> WSGIApplication:
+    use_renderers(dict(config.files.renderers))
     site, hosts = make_site(wiki, config, clock, buckets, counters), Hosts.of(config.host, config.allow_host)
     application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
@@ -192,9 +194,8 @@ def _visitor(site: Site, request: Request) -> Visitor:
         found = site.accounts.sign_on.visitor(name, network_hash)
     elif session := cookies.cookie(request, cookies.SESSION):
         found = site.accounts.sessions.visitor(session, network_hash)
-    return replace(
-        found or with_theme(unregistered(network_hash), cookies.cookie(request, cookies.THEME)), address=address
-    )
+    seen = with_theme(found or unregistered(network_hash), cookies.cookie(request, cookies.THEME))
+    return replace(seen, address=address)
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:

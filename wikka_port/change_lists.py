@@ -18,22 +18,32 @@ from wikka_port.schema import folded
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class SomeChanges:
+    changes: list[RecentChange]
+    token: str  # to continue with; "": there are no more
+    newest: dict[str, int]  # the newest revision of each page that was met, if the list began with the newest change
+
+
 def some_changes(
     wiki: GuardedWiki, wanted: Callable[[RecentChange], bool], *, before: str = "", limit: int
-) -> tuple[list[RecentChange], str]:
-    """Return the newest changes that are ``wanted``, and the token to continue with.
+) -> SomeChanges:
+    """Return the newest changes that are ``wanted``.
 
     At most MINOR_STEPS times ``limit`` changes are read, so a list may be short and continue; no list has more than
     twice ``limit``.
     """
     found: list[RecentChange] = []
+    newest: dict[str, int] = {}
     token = before
     for _ in range(MINOR_STEPS):
         items, token = wiki.changes(before=token, limit=limit)
         found += [item for item in items if wanted(item)]
+        for item in items:
+            newest.setdefault(item.name, item.number)
         if len(found) >= limit or not token:
             break
-    return found, token
+    return SomeChanges(found, token, {} if before else newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,7 @@ class ChangeFilter:
     begins: str = ""  # of the page's name, without case
     only_new: bool = False
     minor: bool = True
+    least: int = 0  # characters by which a page grew or shrank; a change of unknown size has none
 
     def passes(self, change: RecentChange) -> bool:
         return (
@@ -51,6 +62,7 @@ class ChangeFilter:
             and folded(change.name).startswith(folded(self.begins))
             and (change.is_new or not self.only_new)
             and (self.minor or not change.minor)
+            and abs(change.grown or 0) >= self.least
         )
 
 
@@ -59,11 +71,13 @@ EVERY_CHANGE: Final = ChangeFilter()
 
 def changes(
     wiki: GuardedWiki, wanted: ChangeFilter = EVERY_CHANGE, *, before: str = "", limit: int
-) -> tuple[list[RecentChange], str]:
-    """Return the newest changes that pass the filter, and the token to continue with."""
-    if wanted == EVERY_CHANGE:
-        return wiki.changes(before=before, limit=limit)
-    return some_changes(wiki, wanted.passes, before=before, limit=limit)
+) -> SomeChanges:
+    """Return the newest changes that pass the filter."""
+    if wanted != EVERY_CHANGE:
+        return some_changes(wiki, wanted.passes, before=before, limit=limit)
+    found, token = wiki.changes(before=before, limit=limit)
+    newest = {one.name: one.number for one in reversed(found)}
+    return SomeChanges(found, token, {} if before else newest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class FileConfig:
     # Pictures of other sites; "all" tells them who reads.  None: "none", or "all" for a folder older than files
     foreign_pictures: Literal["none", "listed", "all"] | None = None
     picture_hosts: tuple[str, ...] = ()  # whose pictures are shown where ``foreign_pictures`` is "listed"
+    renderers: tuple[tuple[str, str], ...] = ()  # language of code, address that draws it (``markup.code_blocks``)
     shared_page: str = "Files"  # the page whose files all pages can name; "": none
 
     @property

@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 BROWSER: Final = "wikka_visitor"  # distinguishes browsers, for the tokens of forms
 SESSION: Final = "wikka_session"  # signs in (``accounts.sessions``)
-THEME: Final = "wikka_theme"  # of a reader without an account (``handlers.settings``)
+THEME: Final = "wikka_theme"  # of this browser (``handlers.settings``)
 DRAFTS: Final = "wikka_drafts"  # of a browser without an account (``editing.edit_forms``)
 
 

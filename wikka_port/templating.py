@@ -16,6 +16,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
 from wikka_port.files.content_types import PICTURE_TYPES
 from wikka_port.files.file_words import kind_text, size_text
+from wikka_port.files.thumbnails import widths_of
 from wikka_port.local_time import local_time, zone_label
 from wikka_port.names import pages_above
 from wikka_port.texts import N_
@@ -77,6 +78,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
         file_path=urls.file_path,
         picture_types=PICTURE_TYPES,
         preview_bytes_max=PREVIEW_BYTES_MAX,
+        widths_of=widths_of,
         site_path=urls.site_path,
         pages_above=pages_above,
         assets=urls_of,

@@ -73,8 +73,11 @@ def unregistered(network_hash: str) -> Visitor:
 
 
 def with_theme(visitor: Visitor, theme: str) -> Visitor:
-    """Return the visitor with the colours that a browser without an account has chosen; unknown ones change nothing."""
-    return replace(visitor, settings=_BY_THEME[theme]) if theme in _BY_THEME else visitor
+    """Return the visitor with the colours that were chosen for this browser; unknown ones change nothing."""
+    if theme not in THEMES or theme == visitor.settings.theme:
+        return visitor
+    is_plain = visitor.settings == DEFAULT
+    return replace(visitor, settings=_BY_THEME[theme] if is_plain else replace(visitor.settings, theme=theme))
 
 
 def is_like_visitor(name: str) -> bool:

@@ -8,7 +8,16 @@ from zoneinfo import ZoneInfo
 
 from wikka_port.actions.call import Action, ActionCall
 from wikka_port.feeds import iso_time
-from wikka_port.files.file_html import FoundFile, address, by_key, described, is_picture, linked, picture_html
+from wikka_port.files.file_html import (
+    SIZES_IN_GRID,
+    FoundFile,
+    address,
+    by_key,
+    described,
+    is_picture,
+    linked,
+    picture_html,
+)
 from wikka_port.files.file_rows import FileVersion
 from wikka_port.files.file_words import kind_text, size_text
 from wikka_port.local_time import local_time
@@ -91,7 +100,7 @@ def gallery(call: ActionCall) -> str:
 
 def _figure(one: FoundFile) -> str:
     words = described(one) or one.name  # a link needs words, also around a decoration
-    shown = picture_html(one, words)
+    shown = picture_html(one, words, sizes=SIZES_IN_GRID)
     return f'<li><figure><a href="{address(one)}">{shown}</a><figcaption>{escape(words)}</figcaption></figure></li>\n'
 
 

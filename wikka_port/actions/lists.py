@@ -114,9 +114,9 @@ def _letters(call: ActionCall, name: str) -> str:
 def recentchanges(call: ActionCall) -> str:
     """List the newest changes of the wiki by day, all or with ``minor="hide"``: ``{{recentchanges limit="20"}}``."""
     minor = call.word("minor") != "hide"
-    found, _more = changes(call.site.wiki, ChangeFilter(minor=minor), limit=call.number("limit", 20, 200))
+    found = changes(call.site.wiki, ChangeFilter(minor=minor), limit=call.number("limit", 20, 200)).changes
     days = days_folded(found, call.site.visitor.settings.zone_info)
-    return call.site.fragment("changes.html", days=days, newest=False, filtered=False)
+    return call.site.fragment("changes.html", days=days, newest={}, filtered=False)
 
 
 def contributors(call: ActionCall) -> str:

@@ -46,10 +46,8 @@ def mychanges(call: ActionCall) -> str:
     if name is None:
         return _said(_(SIGN_IN))
     limit = call.number("limit", 50, CHANGES_LISTED)
-    found, _more = some_changes(
-        call.site.wiki, lambda one: one.author == name and one.signed in OF_ACCOUNTS, limit=limit
-    )
-    newest = {one.name: one for one in reversed(found)}
+    mine = some_changes(call.site.wiki, lambda one: one.author == name and one.signed in OF_ACCOUNTS, limit=limit)
+    newest = {one.name: one for one in reversed(mine.changes)}
     ranked = sorted(newest.values(), key=lambda one: -one.time_ms)[:limit]
     names = [one.name for one in ranked]
     if call.word("order") == "alpha":

@@ -43,8 +43,9 @@ def list_backlinks(call: Call) -> Response:
     given: SomeBacklinks = call.parameters
     if call.site.wiki.page(given.name) is None:
         raise missing()
-    found = call.site.wiki.backlinks(given.name, limit=given.limit + 1)
-    return answer(PageNames(names=found[: given.limit]))
+    found = call.site.wiki.backlinks(given.name, after=given.after, limit=given.limit + 1)
+    names = found[: given.limit]
+    return answer(PageNames(names=names, next=names[-1] if len(found) > given.limit else None))
 
 
 def search(call: Call) -> Response:

@@ -80,6 +80,7 @@ class OneRevision(Parameters, frozen=True):
 
 class SomeBacklinks(Parameters, frozen=True):
     name: PageName
+    after: Annotated[str, Meta(max_length=255, description="`next` of the preceding answer.")] = ""
     limit: Limit = 100
 
 

@@ -18,6 +18,7 @@ from wikka_port.edit_buckets import EditBuckets
 from wikka_port.files.content_types import ALL, BY_ENDING, DEFAULT_ENDINGS
 from wikka_port.files.picture_sources import HOSTS_MAX, checked_host
 from wikka_port.hosts import checked_name
+from wikka_port.markup.code_blocks import checked_renderer
 from wikka_port.markup.formats import FORMATS
 from wikka_port.names import normalise
 from wikka_port.pages import Wiki
@@ -114,6 +115,13 @@ FILE_OPTIONS: Final = (
         callback=lambda _context, _option, given: _checked_picture_hosts(given),
         help="Host for --foreign-pictures listed, '*.photos.example' for all below it; repeatable.",
     ),
+    setting(
+        "--renderer",
+        multiple=True,
+        metavar="LANGUAGE=ADDRESS",
+        callback=lambda _context, _option, given: _checked_renderers(given),
+        help="Draws code of a language, as mermaid=https://kroki.example/mermaid/svg/{code}; repeatable.",
+    ),
 )
 
 
@@ -132,6 +140,7 @@ def taken_files(given: dict[str, Any]) -> FileConfig:
         types=given.pop("file_types"),
         foreign_pictures=kind,
         picture_hosts=hosts,
+        renderers=tuple(map(checked_renderer, given.pop("renderer"))),
         shared_page=shared_page,
     )
 
@@ -227,6 +236,13 @@ def absolute_url(rows: Rows, public_url: str, handler: str, **query: str) -> str
 def _checked_names(given: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return tuple(map(checked_name, given))
+    except ValueError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+
+
+def _checked_renderers(given: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(map("=".join, map(checked_renderer, given)))
     except ValueError as wrong:
         raise click.BadParameter(str(wrong)) from None
 

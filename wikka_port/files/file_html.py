@@ -32,6 +32,7 @@ Files = Mapping[str, CurrentFile]  # of a page, by name
 NO_FILES: Final[Files] = {}
 DECORATIVE: Final = frozenset({"decorative", "dekorativ"})
 _SIZES: Final = "(max-width: 48rem) 100vw, 48rem"  # of a picture on the page, of which a browser chooses a width
+SIZES_IN_GRID: Final = "22rem"  # the widest that a picture of a gallery gets
 
 
 class FoundFile(NamedTuple):
@@ -135,10 +136,11 @@ def picture_html(
     one: FoundFile,
     label: str = "",
     options: Sequence[tuple[str, str]] = (),
+    sizes: str = _SIZES,
 ) -> str:
     """Return a picture.  ``options`` are the arguments of ``{{image}}`` that are given."""
     given = dict(options)
-    parts = [f'src="{address(one)}"', *_widths(one)]
+    parts = [f'src="{address(one)}"', *_widths(one, sizes)]
     width, height = _sides(one.file, given)
     parts += [f'{side}="{pixels}"' for side, pixels in (("width", width), ("height", height)) if pixels]
     parts.append(f'alt="{escape(described(one, label))}" loading="lazy" decoding="async"')
@@ -167,13 +169,13 @@ def linked(html: str, link: str) -> str:
         return html
 
 
-def _widths(one: FoundFile) -> list[str]:
+def _widths(one: FoundFile, sizes: str) -> list[str]:
     """Return ``srcset`` and ``sizes`` of a picture that has smaller versions."""
     smaller = widths_of(one.file)
     if not smaller:
         return []
     each = [f"{address(one, w=width)} {width}w" for width in smaller]
-    return [f'srcset="{", ".join([*each, f"{address(one)} {one.file.width}w"])}"', f'sizes="{_SIZES}"']
+    return [f'srcset="{", ".join([*each, f"{address(one)} {one.file.width}w"])}"', f'sizes="{sizes}"']
 
 
 def _sides(file: CurrentFile, given: Mapping[str, str]) -> tuple[int, int]:

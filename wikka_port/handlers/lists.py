@@ -29,6 +29,7 @@ from wikka_port.texts import _w
 from wikka_port.urls import page_path, page_url, site_path
 
 FEED_ROWS: Final = 50
+LEAST_MAX: Final = 10_000_000  # characters of a change that can be asked for: more than a page has
 SUMMARY_CHARS: Final = 300  # of a comment in a feed
 NAMES_FOUND: Final = 20  # names that contain the typed text, shown if no page has its words
 TREE_NAMES: Final = 1_000  # looked through for a tree
@@ -104,23 +105,24 @@ def handle_page_index(site: Site, request: Request, name: str) -> Response:
 def handle_recent_changes(site: Site, request: Request, name: str) -> Response:
     """List the newest changes, those of a page on one day together unless ``?fold=no``.
 
-    ``?minor=hide`` leaves out minor edits; ``by=Ann``, ``begins=Help``, ``new=1`` select changes by author, by the
-    beginning of the name, those that made a page.
+    ``?minor=hide`` leaves out minor edits; ``by=Ann``, ``begins=Help``, ``new=1``, ``least=500`` select changes by
+    author, by the beginning of the name, those that made a page, and those of at least so many characters.
     """
     settings, wanted = site.visitor.settings, _wanted_changes(request)
     before, fold = request.args.get("before", ""), request.args.get("fold") != "no"
-    found, token = changes(site.wiki, wanted, before=before, limit=settings.changes)
+    found = changes(site.wiki, wanted, before=before, limit=settings.changes)
     query = {"by": wanted.author, "begins": wanted.begins, "new": "1" if wanted.only_new else ""}
-    query |= {"minor": "" if wanted.minor else "hide", "fold": "" if fold else "no"}
+    query |= {"minor": "" if wanted.minor else "hide", "least": str(wanted.least or "")}
+    query |= {"fold": "" if fold else "no"}
     return site.html(
         "recentchanges.html",
-        days=days_folded(found, settings.zone_info, fold=fold),
-        onward=site_path("recentchanges", **query, before=token) if token else "",
+        days=days_folded(found.changes, settings.zone_info, fold=fold),
+        onward=site_path("recentchanges", **query, before=found.token) if found.token else "",
         wanted=wanted,
         filtered=wanted != EVERY_CHANGE,
         query=query,
         fold=fold,
-        newest=not before,
+        newest=found.newest,
     )
 
 
@@ -131,11 +133,12 @@ def _wanted_changes(request: Request) -> ChangeFilter:
         begins=" ".join(given.get("begins", "").split())[:NAME_CHARS_MAX],
         only_new=given.get("new") == "1",
         minor=given.get("minor") != "hide",
+        least=min(max(0, number(request, "least") or 0), LEAST_MAX),
     )
 
 
 def handle_recent_changes_feed(site: Site, request: Request, name: str) -> Response:
-    found, _ = changes(site.wiki, _wanted_changes(request), limit=FEED_ROWS)
+    found = changes(site.wiki, _wanted_changes(request), limit=FEED_ROWS).changes
     base = public_address(site.config)
     entries = [
         Entry(

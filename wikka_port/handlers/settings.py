@@ -58,7 +58,9 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
         site.accounts.directory.set_settings(account, settings)
         if (settings.minor, settings.mail) != (account.settings.minor, account.settings.mail):
             site.wiki.notices.take_settings(settings)
-        return redirect(site_path("settings", saved=1))
+        response = redirect(site_path("settings", saved=1))
+        cookies.drop_cookie(response, request, cookies.THEME)
+        return response
 
     return answer_form(site, request, form, change)
 
@@ -195,17 +197,16 @@ def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:
 
 
 def handle_theme(site: Site, request: Request, name: str) -> Response:
-    """Set the colours of a browser without an account (``?theme=dark``), and lead back to the page with the link.
+    """Set the colours of a browser (``?theme=dark``), and lead back to the page with the link.
 
-    The link needs neither script nor a token: a request that another site sends changes nothing.
+    The link needs neither script nor a token: a request that another site sends changes nothing.  In this browser it
+    wins over an account's setting, until that is saved anew.
     """
-    if site.visitor.name is not None:
-        return redirect(site_path("settings"))
     back = _sender(site, request)
     response = redirect(back or "/")
     theme = request.args.get("theme", "")
     if back and theme in THEMES:
-        is_default = theme == THEMES[0]
+        is_default = theme == THEMES[0] and site.visitor.name is None
         cookies.set_cookie(response, request, cookies.THEME, theme, max_age_s=0 if is_default else _THEME_S)
     return response
 

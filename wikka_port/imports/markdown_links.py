@@ -223,7 +223,7 @@ def _leads(found: re.Match[str], reference: Reference, target: Target) -> bool:
     if isinstance(target, FileTarget):
         picture = picture_at(address, "")
         if picture is not None:
-            return picture.file == target.name
+            return picture.file == target.name and "/" not in address.removeprefix("./")
         return reference.kind not in ("picture", "html") and _same_file(address, target.name)
     if target.place is not None and target.place != reference.place:
         return False

@@ -5,15 +5,23 @@ people's own code, not for hostile input: 8,000 characters can cost seconds if a
 backtracks (measured: 8 s for C#, 2 s for makefiles, which are therefore not in LANGUAGES).  So only
 blocks of at most MAX_COLOURED characters with lines of at most MAX_LINE are coloured, and only within
 the page's Budget; the rest is plain text.
+
+A language may have a renderer: an address that answers with a picture of the code.  It gets the code as Kroki does,
+compressed (zlib) and in the alphabet of RFC 4648, section 5.  The picture is an ``img``, in which no script runs, and
+comes from another site only if the wiki shows pictures of that site.  The code stays below it.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from wikka_port.markup.fragments import escape
+from wikka_port.markup.file_slots import host_of
+from wikka_port.markup.fragments import ForeignSlot, escape
 from wikka_port.markup.tokens import CodeBlock
 
 if TYPE_CHECKING:
@@ -33,6 +41,10 @@ LANGUAGES: Final[dict[str, str]] = {
     "py": "python", "ruby": "ruby", "rust": "rust", "sql": "sql", "mysql": "mysql", "toml": "toml",
     "typescript": "typescript", "xml": "xml", "yaml": "yaml",
 }  # fmt: skip
+DRAWN_URL_MAX: Final = 4_000  # characters: servers take requests of 8,000 with their headers
+CODE_PLACE: Final = "{code}"  # in a renderer's address
+_RENDERERS: Final[dict[str, str]] = {}  # language -> address
+_LANGUAGE: Final = re.compile(r"[a-z0-9+#\-]{1,40}")
 _NOT_IN_CLASS: Final = re.compile(r"[^a-z0-9+#\-]+")
 
 
@@ -100,3 +112,40 @@ def block_html(code: CodeBlock, budget: Budget) -> str:
 def inline_html(code: CodeBlock) -> str:
     """Return the block as text within a line, for a heading."""
     return f"<code>{escape(' '.join(code.body.split()))}</code>"
+
+
+def checked_renderer(given: str) -> tuple[str, str]:
+    """Return language and address of ``mermaid=https://kroki.example/mermaid/svg/{code}``.
+
+    The address begins with https, or is a path on this site.  Raises ValueError with a sentence for the operator.
+    """
+    language, equals, url = (part.strip() for part in given.partition("="))
+    is_address = url.startswith("https://") or (url.startswith("/") and not url.startswith("//"))
+    if not equals or not _LANGUAGE.fullmatch(language.lower()) or not is_address or url.count(CODE_PLACE) != 1:
+        raise ValueError(
+            f"'{given}' is no renderer: write LANGUAGE=ADDRESS with {CODE_PLACE} where the code belongs, "
+            f"as mermaid=https://kroki.example/mermaid/svg/{CODE_PLACE}"
+        )
+    return language.lower(), url
+
+
+def use_renderers(renderers: Mapping[str, str]) -> None:
+    """Set this process's renderers, address by language; call it before the process parses any text."""
+    _RENDERERS.clear()
+    _RENDERERS.update(renderers)
+
+
+def drawn(code: CodeBlock, budget: Budget) -> ForeignSlot | str:
+    """Return the block as a picture with its code below, if its language has a renderer; else as ``block_html``."""
+    shown = block_html(code, budget)
+    address = _RENDERERS.get(code.language)
+    body = code.body.strip("\n").rstrip()
+    if address is None or not body:
+        return shown
+    url = address.replace(CODE_PLACE, urlsafe_b64encode(zlib.compress(body.encode(), 9)).decode())
+    if len(url) > DRAWN_URL_MAX:
+        return shown
+    name = escape(code.filename or code.language)
+    image = f'<img src="{escape(url)}" alt="{name}" loading="lazy" decoding="async">'
+    below = f"<details><summary>{name}</summary>{shown}</details>"
+    return ForeignSlot(host_of(url), f'<figure class="drawing">{image}{below}</figure>\n', shown)

@@ -199,7 +199,7 @@ class Compiler(ABC):
         if self._heading is not None:
             self._put(code_blocks.inline_html(code), plain=code.body)
         else:
-            self._put(code_blocks.block_html(code, self._budget), block=True)
+            self._put(code_blocks.drawn(code, self._budget), block=True)
 
     def _page_link(self, link: PageLink) -> None:
         if link.redirect:

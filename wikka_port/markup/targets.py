@@ -172,10 +172,12 @@ def read_picture(body: str) -> PageLink | Image | None:
 def picture_at(address: str, alt: str) -> Image | None:
     """Return the picture at an address of Markdown or HTML, or None if it may not be loaded.
 
+    A relative address, ``../images/a.png``, means the page's file of its last name: files of a page have no folders.
     Words may end with a width, ``words|300``, as Obsidian writes it.
     """
     address = address.strip()
-    name = unquote(address).removeprefix("./").strip()
+    is_relative = not address.startswith("/") and not _SCHEME.match(address)
+    name = unquote(address.rpartition("/")[2]).strip() if is_relative else ""
     if may_be_file(name):
         alt, width = width_in(alt)
         return Image("", alt, file=name, width=width)

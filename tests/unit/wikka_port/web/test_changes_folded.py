@@ -99,11 +99,22 @@ def test_a_change_can_be_undone_from_the_list_if_it_is_the_newest(web: WikiClien
     assert re.findall(r'href="(/[^"]*/revert[^"]*)"', text) == ["/Home/revert"]
 
 
+def test_a_list_of_some_changes_says_undo_beside_the_newest_of_a_page_alone(web: WikiClient) -> None:
+    rita = web.signed_in("Rita")
+    lists = [rita.get(f"/-/recentchanges?by={by}").text for by in ("Ann", "Bob")]
+    undone = [re.findall(r'href="(/[^"]*/revert[^"]*)"', text) for text in lists]
+    assert undone == [["/Home/revert"], []], "Bob's edit of it is older"
+
+
 def test_some_changes_are_selected(web: WikiClient) -> None:
     assert shown(web.get("/-/recentchanges?by=Bob").text) == ["−50", "+3"]
     assert shown(web.get("/-/recentchanges?begins=help").text) == ["+3"]
     assert shown(web.get("/-/recentchanges?new=1").text) == ["+3", "+1,200"]
     assert shown(web.get("/-/recentchanges?minor=hide&fold=no").text) == ["−50", "+3", "+1,200"]
+    assert shown(web.get("/-/recentchanges?least=50&fold=no").text) == ["−50", "+1,200"]
+    assert shown(web.get("/-/recentchanges?least=51").text) == ["+1,200"]
+    assert len(shown(web.get("/-/recentchanges?least=x").text)) == 5
+    assert "begun" not in web.get("/-/recentchanges.xml?least=51").text
     nobody = web.get("/-/recentchanges?by=%3Cb%3ENobody").text
     assert "No change of this kind" in nobody
     assert 'value="&lt;b&gt;Nobody"' in nobody

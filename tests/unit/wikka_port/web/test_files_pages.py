@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
 
+from tests.support.exported_wiki import png_of
 from tests.support.file_forms import CONTENT_TYPE, PNG, multipart, send_files, upload
 from tests.support.wiki_client import WikiClient
 from wikka_port.files.content_types import SANDBOX
@@ -193,3 +195,10 @@ def test_file_addresses_with_odd_names(web: WikiClient) -> None:
     html = web.get("/HomePage/files").text
     assert "/HomePage/files/%C3%9Cn%C3%AF%2050-%20-1.txt" in html, "the name is cleaned"
     assert web.get("/HomePage/files/%C3%9Cn%C3%AF%2050-%20-1.txt").data == b"odd"
+
+
+def test_the_list_shows_small_versions_of_pictures_however_large(web: WikiClient) -> None:
+    large = png_of(1_200, 900) + b"\0" * 2_000_000  # of more bytes than a list fetches whole
+    upload(web, ("large.png", large), ("small.png", PNG), **{"keep-metadata": "yes"})
+    shown = re.findall(r'class="thumb"[^>]*><img src="([^"]*)"', web.get("/HomePage/files").text)
+    assert shown == ["/HomePage/files/large.png?v=1&amp;w=320", "/HomePage/files/small.png?v=1"]

@@ -1,4 +1,4 @@
-"""Colours without an account, and the way up from a subpage."""
+"""Colours of a browser, and the way up from a subpage."""
 
 from __future__ import annotations
 
@@ -55,10 +55,28 @@ def test_the_way_back_stays_in_the_wiki(web: WikiClient) -> None:
     assert choose(web, "dark", "http://localhost/-/theme?theme=dark") == "/"
 
 
-def test_a_person_with_an_account_has_settings(web: WikiClient) -> None:
+def theme_of(text: str) -> str:
+    return text.partition('data-theme="')[2].partition('"')[0]
+
+
+def test_a_browser_has_colours_of_its_own_until_the_account_s_are_saved(web: WikiClient) -> None:
     ada = web.signed_in("Ada")
-    assert ada.get("/-/theme?theme=dark").headers["Location"] == "/-/settings"
-    assert "/-/theme" not in ada.get("/Page").text
+    dark = {**ada.form("/-/settings"), "do": "looks", "theme": "dark", "zone": "Europe/Berlin"}
+    ada.post("/-/settings", dark)
+    assert theme_of(ada.get("/Page").text) == "dark"
+    assert choose(ada, "light") == "/Page?a=1"
+    assert theme_of(ada.get("/Page").text) == "light"
+    assert choose(ada, "auto") == "/Page?a=1"
+    assert "data-theme" not in ada.get("/Page").text
+    assert "Europe/Berlin" in ada.get("/-/settings").text
+    ada.post("/-/settings", dark)
+    assert theme_of(ada.get("/Page").text) == "dark"
+
+
+def test_another_site_does_not_change_the_colours_of_who_is_signed_in(web: WikiClient) -> None:
+    ada = web.signed_in("Ada")
+    choose(ada, "dark", "http://elsewhere.example/Page")
+    assert "data-theme" not in ada.get("/Page").text
 
 
 def test_a_subpage_leads_to_the_pages_above_it(web: WikiClient) -> None:

@@ -1,0 +1,146 @@
+"""Without a script: comments and files, and the pages of administrators, which are used by the keyboard alone too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.browser.test_wiki_access import tab_to
+from tests.support.account_pages import session_cookie
+from tests.support.seen_pages import rich_scene
+from tests.support.wiki_scene import Scene
+from tests.support.wiki_server import running_wiki
+from wikka_port.rights.rules import Privilege
+
+
+@pytest.fixture
+def wiki() -> Iterator[tuple[Scene, str]]:
+    scene = rich_scene()
+    with running_wiki(scene.wiki) as server:
+        yield scene, server.url
+
+
+def opened(browser: Any, url: str, scene: Scene, role: str) -> Any:
+    """Open a page for a person of that role, in whose browser no script runs."""
+    context = browser.new_context(base_url=url, java_script_enabled=False)
+    cookie = session_cookie(scene.browsers[role])
+    context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    return page
+
+
+def test_comments_are_written_answered_and_deleted(browser: Any, wiki: tuple[Scene, str]) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "registered")
+    page.goto("/Tidal_rivers/comments")
+    page.fill("textarea[name=body]", "Brackish water [[River mouth]]")
+    page.click("button[name=preview]")
+    page.wait_for_selector(".preview a:has-text('River mouth')")
+    page.click("button[name=send]")
+    page.wait_for_selector(".comments a:has-text('River mouth')")
+    page.click("a:has-text('Answer')")
+    page.fill("textarea[name=body]", "And mud")
+    page.click("button[name=send]")
+    page.click(".comments .level-2:has-text('And mud') a:has-text('Delete')")
+    page.click("button[name=send]")
+    page.wait_for_selector("a:has-text('Bring back')")
+    assert "And mud" not in page.inner_text(".comments")
+    page.context.close()
+
+
+def test_files_are_added_replaced_and_removed(browser: Any, wiki: tuple[Scene, str]) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "registered")
+    for text in (b"first", b"second"):
+        page.goto("/Tidal_rivers/files")
+        page.set_input_files("input[type=file]", {"name": "Tides.txt", "mimeType": "text/plain", "buffer": text})
+        if text == b"second":
+            page.check("input[name=replace]")
+        page.click("main form.upload button[type=submit]")
+        page.wait_for_selector(".file-name:has-text('Tides.txt')")
+    there = scene.wiki.page("Tidal rivers").files["Tides.txt"]
+    assert (there.number, there.size_bytes) == (2, 6)
+    page.click("button[name=remove]")
+    page.wait_for_selector(".banner:has-text('removed')")
+    assert not scene.wiki.page("Tidal rivers").files["Tides.txt"].is_there
+    page.context.close()
+
+
+def test_somebody_is_blocked_and_let_in_again_by_the_keyboard(browser: Any, wiki: tuple[Scene, str]) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "administrator")
+    page.goto("/-/blocks")
+    tab_to(page, "main input[name=target]")
+    page.keyboard.type("203.0.113.0/24")
+    tab_to(page, "main input[name=reason]")
+    page.keyboard.type("floods")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main li:has-text('203.0.113.0/24'):has-text('floods')")
+    tab_to(page, "main button[name=remove]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .empty-title")
+    page.context.close()
+
+
+@pytest.mark.parametrize("prefix", ["", "Vault/"])
+def test_rights_are_set_by_the_keyboard(browser: Any, wiki: tuple[Scene, str], prefix: str) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "administrator")
+    page.goto("/-/rights")
+    if prefix:
+        tab_to(page, "main input[name=prefix]")
+        page.keyboard.type(prefix)
+    else:
+        tab_to(page, "main a[href*='of=site']")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main textarea[name=write]")
+    tab_to(page, "main input[name=own_write]")
+    page.keyboard.press("Space")
+    tab_to(page, "main textarea[name=write]")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("+")
+    tab_to(page, "main button[name=save]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main h2:has-text('Names that begin alike')")
+    rules = scene.wiki.rights.present_rules()
+    assert {one: rules.lists_of(one).get(Privilege.WRITE) for one in ("", "Vault/")} == {
+        **dict.fromkeys(("", "Vault/")),
+        prefix: "+",
+    }
+    page.context.close()
+
+
+def test_a_group_gets_a_member_by_the_keyboard(browser: Any, wiki: tuple[Scene, str]) -> None:
+    scene, url = wiki
+    scene.wiki.save("Crew", "+Ann+", author="Root", base=0, owner="Root")
+    rights = scene.wiki.rights
+    rights.change_rules("", {Privilege.WRITE: "Crew"}, rights.present_rules())
+    page = opened(browser, url, scene, "administrator")
+    page.goto("/-/groups")
+    tab_to(page, "main a[href='/Crew/edit']")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("textarea[name=body]")
+    tab_to(page, "textarea[name=body]")
+    page.keyboard.press("Control+End")
+    page.keyboard.type("Rita+")
+    tab_to(page, "button[name=save]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("article:has-text('+Ann+Rita+')")
+    page.context.close()
+
+
+def test_a_text_under_review_is_accepted_by_the_keyboard(browser: Any, wiki: tuple[Scene, str]) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "administrator")
+    page.goto("/-/held")
+    tab_to(page, "main .entries a")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button[name=accept]")
+    tab_to(page, "button[name=accept]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .empty-title")
+    assert scene.wiki.page("Farm") is not None
+    page.context.close()
