@@ -36,7 +36,7 @@ from wikka_port.refusals import forbidden, unavailable
 from wikka_port.request_queues import QueueFull, TooManyTransfers, run_in_slow_lane
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.security import headers
+from wikka_port.security import POLICY, headers
 from wikka_port.site import Site, make_site, redirect, unindexed
 from wikka_port.texts import N_, _, speak
 from wikka_port.urls import API, Route, route, takes_upload
@@ -85,8 +85,8 @@ class Application:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request, began = Request(environ), time.monotonic()
         name, response = self._response(request)
-        for key, value in self._headers:
-            response.headers.setdefault(key, value)  # a file has a policy of its own
+        has_policy = POLICY in response.headers  # a file has one of its own
+        response.headers.extend(self._headers[has_policy:])
         self._site.counters.request_done(name, response.status_code, time.monotonic() - began)
         return response(environ, start_response)
 
@@ -194,8 +194,8 @@ def _visitor(site: Site, request: Request) -> Visitor:
         found = site.accounts.sign_on.visitor(name, network_hash)
     elif session := cookies.cookie(request, cookies.SESSION):
         found = site.accounts.sessions.visitor(session, network_hash)
-    seen = with_theme(found or unregistered(network_hash), cookies.cookie(request, cookies.THEME))
-    return replace(seen, address=address)
+    seen = unregistered(network_hash, address) if found is None else replace(found, address=address)
+    return with_theme(seen, cookies.cookie(request, cookies.THEME))
 
 
 def _without_lapsed(site: Site, request: Request, response: Response) -> Response:

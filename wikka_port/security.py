@@ -21,6 +21,7 @@ from wikka_port.files.picture_sources import PictureSources
 
 _VISITOR_CHARS: Final = 32
 
+POLICY: Final = "Content-Security-Policy"
 _POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src {pictures}; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
@@ -37,8 +38,8 @@ _HEADERS: Final = (
 
 
 def headers(pictures: PictureSources) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every answer of a site that shows pictures from these places."""
-    return (("Content-Security-Policy", _POLICY.format(pictures=pictures.policy)), *_HEADERS)
+    """Return the headers of every answer of a site that shows pictures from these places, POLICY first."""
+    return ((POLICY, _POLICY.format(pictures=pictures.policy)), *_HEADERS)
 
 
 def new_visitor() -> str:

@@ -202,11 +202,16 @@ def _menu_item(line: str) -> tuple[str, str]:
 
 def effective(stored: SiteSettings, config: WikiConfig) -> SiteSettings:
     """Return the settings that count in a process with this configuration."""
+    return _effective(stored, config.site_name, config.registration, config.markup)
+
+
+@lru_cache(maxsize=32)
+def _effective(stored: SiteSettings, name: str | None, registration: str | None, markup: str | None) -> SiteSettings:
     return replace(
         stored,
-        name=config.site_name or stored.name or USUAL.name,
-        registration=config.registration or stored.registration or USUAL.registration,
-        markup=config.markup or stored.markup or USUAL.markup,
+        name=name or stored.name or USUAL.name,
+        registration=registration or stored.registration or USUAL.registration,
+        markup=markup or stored.markup or USUAL.markup,
     )
 
 

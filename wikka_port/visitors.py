@@ -67,9 +67,9 @@ class Visitor:
         return self.admin and self.is_active
 
 
-def unregistered(network_hash: str) -> Visitor:
+def unregistered(network_hash: str, address: str = "") -> Visitor:
     signature = f"{_w('Visitor')} {network_hash[:_SIGNATURE_DIGITS]}".rstrip()
-    return Visitor(None, signature, "anonymous", False, network_hash)
+    return Visitor(None, signature, "anonymous", False, network_hash, address=address)
 
 
 def with_theme(visitor: Visitor, theme: str) -> Visitor:

@@ -26,6 +26,7 @@ from wikka_port.refusals import missing_page
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.rules import Privilege
+from wikka_port.security import POLICY
 from wikka_port.site import Site, number, redirect
 from wikka_port.texts import _
 from wikka_port.urls import file_path, page_path
@@ -116,7 +117,7 @@ def _content(request: Request, files: GuardedFiles, one: CurrentFile | FileVersi
 def _headed(response: Response, one: CurrentFile | FileVersion, etag: str) -> Response:
     known = BY_MEDIA_TYPE.get(one.media_type)
     response.headers["Content-Type"] = known.sent_type() if known else OPAQUE
-    response.headers["Content-Security-Policy"] = SANDBOX
+    response.headers[POLICY] = SANDBOX
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     response.headers["Accept-Ranges"] = "bytes"
     response.headers["ETag"] = etag

@@ -132,6 +132,7 @@ def _values(
         "has_heading": heading is not None and heading.level == 1,
         "empty": not page.body.strip(),
         "content": content,
+        "files": sum(one.is_there for one in page.files.values()),
         "quiet": missing >= QUIET_FROM and 2 * missing > content.count(_LINK),
     }
 

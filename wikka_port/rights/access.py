@@ -16,7 +16,7 @@ from wikka_port.names import normalise
 from wikka_port.page_rows import Page
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.rights.judging import BLOCKED_STATUSES, Decision, Guarded, NotAllowed, group_names, may
-from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
+from wikka_port.rights.rules import LISTED, NO_RIGHTS, PageRights, Privilege
 from wikka_port.texts import N_
 from wikka_port.visitors import NOBODY, Visitor
 
@@ -108,8 +108,10 @@ class PageAccess:
     def decide(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> Decision:
         """Return the decision of ``judging.may`` on a page of these rights."""
         rules = self._wiki.rights.rules()
-        if rules.is_open and not rights.lists and privilege in _READING:
-            return _OPEN
+        if rules.is_open and not rights.lists:
+            is_free = self.visitor.status not in BLOCKED_STATUSES and not rules.blocks
+            if privilege in _READING or (privilege in LISTED and is_free):
+                return _OPEN
         return may(self.visitor, self._guarded(name, rights, exists), privilege)
 
     def require_of(self, name: str, rights: PageRights, exists: bool, privilege: Privilege) -> None:

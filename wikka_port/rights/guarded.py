@@ -184,8 +184,10 @@ class GuardedWiki(ReadableLists):
         Like ``can``, it judges the page as read in this request.  It costs a call of the store, except if everybody
         may write the page and so needs no suggestion.  Returns 0 while the store is unavailable.
         """
+        if not self.visitor.is_active:
+            return 0
         name = normalise(name)
-        if not self.visitor.is_active or not self.access.can(name).write or not self.access.is_there(name):
+        if not self.access.can(name).write or not self.access.is_there(name):
             return 0
         try:
             if self.access.everybody_may(name, Privilege.WRITE):
