@@ -33,6 +33,10 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "held": ("wikka_port.commands.reviews:reviews", "Edits and comments that antispam keeps: list, accept, refuse."),
     "jobs": ("wikka_port.commands.maintenance:jobs", "The wiki's triggers: their lag, and changes that they gave up."),
     "sizes": ("wikka_port.commands.maintenance:sizes", "How many pages, files and accounts there are."),
+    "last-backup": (
+        "wikka_port.commands.maintenance:show_backup",
+        "When the store's last backup was made.",
+    ),
     "rename": ("wikka_port.commands.moves:rename", "Rename a page; links of others follow."),
     "delete": ("wikka_port.commands.moves:delete", "Delete pages; they can be brought back."),
     "undelete": ("wikka_port.commands.moves:undelete", "List what is deleted; bring a page back."),

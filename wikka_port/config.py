@@ -43,6 +43,14 @@ class FileConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SignOnConfig:
+    """Sign-on by a proxy."""
+
+    header: str = ""  # in which a proxy names the signed-in user; "": no header is believed
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")  # their addresses; one too many lets anybody in
+
+
+@dataclass(frozen=True, slots=True)
 class WikiConfig:
     # where the pages are
     store_host: str = "127.0.0.1"
@@ -64,14 +72,14 @@ class WikiConfig:
     camel_case: Literal["wikka", "all", "none"] = "wikka"  # formats in which such words are links, on new pages
     language: str = "en"  # of the wiki's own texts; each user may choose a different one of those installed
     languages: Path | None = None  # a folder with files of further languages
+    backup_report: Path | None = None  # written by ``columnar backup --report``, shown to administrators
     edit_notes: Literal[0, 1, 2] = 0  # as in WikkaWiki: 0 a note may be given, 1 it must be, 2 there is none
     # accounts
     registration: Literal["open", "approval", "invitation", "closed"] | None = None
     user_names: Literal["any", "wikiwords"] = "any"
     mail: MailConfig | None = None  # None: no address is requested, and links are shown by commands
     password_memory_kib: int = 19_456  # of each hash, by OWASP; fewer make guessing cheap for a thief of the store
-    sign_on_header: str = ""  # the header in which a proxy names the signed-in user; "": no header is believed
-    sign_on_from: tuple[str, ...] = ("127.0.0.1", "::1")  # addresses of such proxies; one too many lets anybody in
+    sign_on: SignOnConfig = SignOnConfig()
     # who may do what
     secret: bytes = field(default=b"", repr=False)  # signs form tokens; b"" = a new one each start: open forms go stale
     edits_per_minute: int = 60  # by one address, in all processes; 0: no limit.  Too low hurts schools behind one

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from columnar.backup import backup_report
+from columnar.backup.backup_report import note_check, write_report
 from columnar.backup.places import make_key_file, read_key, store_at
 from columnar.backup.repository import Progress, Repository
 from columnar.backup.store_backup import restore_store, save_store
@@ -59,6 +61,9 @@ _key_file = click.option(
     "--key-file", envvar="COLUMNAR_BACKUP_KEY_FILE", metavar="FILE", show_envvar=True,
     help="The key of encrypted backups: 'columnar backup new-key FILE' makes one.",
 )  # fmt: skip
+_report = click.option(
+    "--report", metavar="FILE", help="Where to note time, size and check of the newest backup, for a wiki to show."
+)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -94,10 +99,11 @@ def reported() -> Iterator[None]:
 @click.option(
     "--metrics-file", metavar="FILE", help="With --every: where to write figures for Prometheus' node exporter."
 )
+@_report
 @with_server
 def take(
     server: Server, place: str, endpoint_url: str | None, key_file: str | None, keep: int | None, every: str | None,
-    metrics_file: str | None,
+    metrics_file: str | None, report: str | None,
 ) -> None:  # fmt: skip
     """Save the whole store into PLACE while it serves: every table, trigger, log and cursor.
 
@@ -116,7 +122,7 @@ def take(
             raise Misused("--metrics-file is for --every")
         with patient(server) as connection, files_in(place):
             repository = made_repository(place, endpoint_url, key_file)
-            server.output.facts(take_backup(connection, repository, keep))
+            server.output.facts(take_backup(connection, repository, keep, report_of=(report, place)))
         return
     from columnar.shell.backup_loop import interval_of, run_backups
 
@@ -126,7 +132,8 @@ def take(
 
     def make(watch: Callable[[], None]) -> dict[str, object]:
         with patient(server) as connection, files_in(place):
-            facts = take_backup(connection, made_repository(place, endpoint_url, key_file), keep, watch)
+            repository = made_repository(place, endpoint_url, key_file)
+            facts = take_backup(connection, repository, keep, watch, report_of=(report, place))
         server.output.facts(facts)
         return facts
 
@@ -135,11 +142,16 @@ def take(
 
 
 def take_backup(
-    connection: Connection, repository: Repository, keep: int | None, watch: Callable[[], None] = lambda: None
+    connection: Connection,
+    repository: Repository,
+    keep: int | None,
+    watch: Callable[[], None] = lambda: None,
+    report_of: tuple[str | None, str] = (None, ""),
 ) -> dict[str, object]:
     """Save a backup, remove old ones, and return what a person wants to know.
 
-    ``watch`` is called after each piece, and may raise to end the backup.
+    ``watch`` is called after each piece, and may raise to end the backup.  ``report_of`` has the file of the report, if
+    one is wanted, and the place.
     """
     began = time.monotonic()
     tables = sorted(name.decode() for name in connection.tables())
@@ -148,6 +160,10 @@ def take_backup(
         data = os.path.dirname(os.path.dirname(copy.path))
         with progress_bar("saving", _bytes_in(copy.path)) as progress:
             saved, done = save_store(repository, copy.path, data, tables, taken_ms, _both(progress, watch))
+    path, place = report_of
+    if path is not None:
+        with files_in(path):
+            write_report(path, backup_report.report_of(saved, place))
     gone = 0
     try:
         gone = repository.keep(keep) if keep is not None else 0
@@ -219,10 +235,11 @@ def remove(
 @click.option("--backup", "name", help="Which one; the newest where nothing is said.")
 @click.option("--all", "everything", is_flag=True, help="Every backup in PLACE.")
 @click.option("--quick", is_flag=True, help="Only compare names and sizes; read no file.")
+@_report
 @_as_json
 def check(
     place: str, endpoint_url: str | None, key_file: str | None, name: str | None, everything: bool, quick: bool,
-    as_json: bool,
+    report: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Read a backup in PLACE, and say which files are missing or damaged. Needs no server.
 
@@ -241,6 +258,10 @@ def check(
         total = {(file.sha256, file.bytes) for one in chosen for file in one.files}
         with progress_bar("reading", None if quick else sum(size for _, size in total)) as progress:
             found = list(repository.findings(chosen, progress, reads=not quick))
+    if report is not None and chosen:
+        now_ms = time.time_ns() // 1_000_000
+        with reported(), files_in(report):
+            note_check(report, chosen[-1], place, now_ms=now_ms, reads=not quick, errors=len(found))
     output = output_of(as_json)
     facts: dict[str, object] = {"backups": len(chosen), "files": len(total), "errors": len(found)}
     if as_json:

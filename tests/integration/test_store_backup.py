@@ -23,6 +23,8 @@ from columnar.storage.rocks import RocksEngine
 from tests.support import trigger_functions
 from tests.support.s3_service import ENVIRONMENT, bucket_client, s3_service
 from tests.support.standalone_store import StoreProcess
+from wikka_port.backup_report import NoReport, last_backup
+from wikka_port.cli import main as wikka
 
 FLAGS = ("--trigger-modules", trigger_functions.MODULE)
 
@@ -372,3 +374,45 @@ def test_a_table_comes_back_as_it_was_at_a_moment(tmp_path: Path) -> None:
         words = ("backup", "restore-table", place, "unlogged", "x", "--at", str(next(iter(moments))))
         assert "had no CHANGE_LOG" in run(*words, port=store.port, status=2)
         connection.close()
+
+
+def test_the_report_says_what_was_made_and_what_a_check_found(tmp_path: Path) -> None:
+    """The wiki reads the file that the commands write, in every state, and makes up nothing."""
+    place, report = tmp_path / "backups", tmp_path / "report.json"
+    words = ("--report", str(report))
+    with pytest.raises(NoReport, match="no backup has reported yet"):
+        last_backup(report)
+    with StoreProcess(tmp_path / "data") as store:
+        connection = store.connection()
+        connection.create_table(b"t", {"f": {}})
+        connection.table(b"t").put(b"r", {b"f:v": b"1" * 10_000})
+        connection.close()
+        first = run("backup", "take", str(place), *words, port=store.port)
+        found = last_backup(report)
+        assert (found.backup, found.bytes, found.files) == (first["backup"], first["bytes"], first["files"])
+        assert (found.tables, found.place, found.checked, found.checked_ms) == (1, str(place), "", 0)
+        run("backup", "check", str(place), "--quick", *words)
+        assert (last_backup(report).checked, last_backup(report).errors) == ("quick", 0)
+        run("backup", "check", str(place), *words)
+        assert last_backup(report).checked == "whole"
+        assert last_backup(report).checked_ms >= found.taken_ms
+        run("backup", "check", str(place), "--quick", *words)
+        assert last_backup(report).checked == "whole", "less was looked at than before"
+        second = run("backup", "take", str(place), *words, port=store.port)
+        assert (last_backup(report).backup, last_backup(report).checked) == (second["backup"], "")
+        run("backup", "check", str(place), "--backup", first["backup"], *words)
+        assert last_backup(report).checked == "", "that was an older one"
+    largest = max((one for one in (place / "files").rglob("*") if one.is_file()), key=lambda one: one.stat().st_size)
+    largest.unlink()
+    assert CliRunner().invoke(main, ["backup", "check", str(place), *words]).exit_code == 1
+    assert (last_backup(report).checked, last_backup(report).errors) == ("whole", 1)
+    shown = CliRunner().invoke(wikka, ["last-backup", "--backup-report", str(report), "--json"])
+    assert (shown.exit_code, json.loads(shown.stdout)["errors"]) == (0, 1)
+    for data in (b"", b"[]", b"{}", report.read_bytes().replace(b"report 1", b"report 2"), b"x" * 200_000):
+        report.write_bytes(data)
+        with pytest.raises(NoReport, match="is no report"):
+            last_backup(report)
+    refused = CliRunner().invoke(wikka, ["last-backup", "--backup-report", str(report), "--json"])
+    assert (refused.exit_code, json.loads(refused.stdout)["known"]) == (1, False)
+    missing = run("backup", "check", str(place), "--report", str(tmp_path / "no" / "folder"), status=2)
+    assert "no/folder" in missing

@@ -150,8 +150,8 @@ def make_accounts(
         by_account=limiter("account ", ACCOUNT_PER_MINUTE, ACCOUNT_BURST),
     )
     by_recipient = limiter("mail ", MAIL_PER_MINUTE, MAIL_BURST)
-    proxies = frozenset(config.sign_on_from)
-    sign_on = SignOn(config.sign_on_header, proxies, policy, config.user_names, directory, audit, clock_ms)
+    proxies = frozenset(config.sign_on.proxies)
+    sign_on = SignOn(config.sign_on.header, proxies, policy, config.user_names, directory, audit, clock_ms)
     keys = ApiKeys(rows, clock_ms)
     return Accounts(rows, directory, sessions, keys, registration, signing_in, audit, sign_on, by_recipient, clock_ms)
 

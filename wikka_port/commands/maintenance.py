@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Final
 
 import click
 
 from wikka_port.accounts.audit import Audit
+from wikka_port.backup_report import NoReport, last_backup
+from wikka_port.commands.serving_options import backup_report_option
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.maintenance import Letter, Maintenance, Refused, amounts_of, bytes_on_disk
@@ -121,6 +124,29 @@ def _row(given: str) -> bytes:
 
 def _text(row: bytes) -> str:
     return row.decode(errors="surrogateescape")
+
+
+@click.command("last-backup")
+@backup_report_option
+@json_option
+def show_backup(backup_report: Path | None, as_json: bool) -> None:
+    """Say when the last backup was made, of what size, and whether it was checked, as `columnar backup` noted it.
+
+    The exit status is 1 if nothing is known of a backup.
+    """
+    if backup_report is None:
+        raise click.UsageError("name the file by --backup-report, which `columnar backup --report` writes")
+    try:
+        found = last_backup(backup_report)
+    except NoReport as why:
+        click.echo(json.dumps({"known": False, "why": str(why)}) if as_json else f"wikka: {why}", err=not as_json)
+        raise SystemExit(REFUSED) from None
+    if as_json:
+        click.echo(json.dumps({"known": True, **asdict(found)}, indent=1, ensure_ascii=False))
+        return
+    click.echo(f"{found.backup}  {iso_time(found.taken_ms)}  {found.bytes:,} bytes  {found.place}")
+    said = {"": "not checked", "quick": "names and sizes checked", "whole": "every file read"}[found.checked]
+    click.echo(f"{said}{f', {found.errors} errors' if found.checked else ''}")
 
 
 @click.command()

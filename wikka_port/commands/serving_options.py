@@ -13,7 +13,7 @@ from wikka_port.accounts.factory import Accounts, make_accounts
 from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import ADDRESS, SERVED_ROW, SITE
 from wikka_port.commands.settings import setting
-from wikka_port.config import FileConfig, MailConfig, WikiConfig
+from wikka_port.config import FileConfig, MailConfig, SignOnConfig, WikiConfig
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.files.content_types import ALL, BY_ENDING, DEFAULT_ENDINGS
 from wikka_port.files.picture_sources import HOSTS_MAX, checked_host
@@ -184,9 +184,8 @@ def taken_accounts(given: dict[str, Any]) -> dict[str, Any]:
     if fields["mail"] is not None and not fields["public_url"]:
         raise click.UsageError("--smtp needs --public-url: links in mails lead there, as https://wiki.example")
     if taken["sign_on_header"]:
-        fields["sign_on_header"] = taken["sign_on_header"]
-        if taken["sign_on_from"]:
-            fields["sign_on_from"] = taken["sign_on_from"]
+        proxies = taken["sign_on_from"] or SignOnConfig().proxies
+        fields["sign_on"] = SignOnConfig(taken["sign_on_header"], proxies)
     return fields
 
 
@@ -252,6 +251,12 @@ languages_option: Final = setting(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder with files of other languages, as `wikka texts fr.po` makes them.",
 )
+backup_report_option: Final = setting(
+    "--backup-report",
+    envvar="WIKKA_BACKUP_REPORT",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that `columnar backup --report` writes; administrators see the last backup.",
+)
 _OPTIONS: Final = (
     _setting("workers", type=click.IntRange(1, 64), help="Processes."),
     _setting("threads", type=click.IntRange(1, 64), help="Of each process."),
@@ -273,6 +278,7 @@ _OPTIONS: Final = (
         help="What the wiki speaks: en, de, or a language of --languages. Users can choose another one.",
     ),
     languages_option,
+    backup_report_option,
     _setting(
         "edit_notes",
         type=click.IntRange(0, 2),

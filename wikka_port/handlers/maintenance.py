@@ -3,7 +3,7 @@
 GET  /-/audit?what=status&user=Mia    the audit, the newest first
 GET  /-/jobs                          the wiki's triggers with their lag, and their dead letters
 POST retry, discard                   deliver dead letters again, or throw them away: of a row, or all of a trigger
-GET  /-/sizes                         pages, revisions, files, accounts, and the bytes of tables on disk
+GET  /-/sizes                         pages, revisions, files, accounts, the bytes of tables on disk, the last backup
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from wikka_port.accounts.audit import KINDS
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.accounts.user_names import NAME_CHARS_MAX
+from wikka_port.backup_report import LastBackup, NoReport, last_backup
 from wikka_port.forms import answer_form, form_page
 from wikka_port.limits import AUDIT_LISTED, AUDIT_SCANNED
 from wikka_port.maintenance import Maintenance, amounts_of, bytes_on_disk
@@ -126,4 +127,23 @@ def handle_sizes(site: Site, request: Request, _name: str) -> Response:
     except StoreRefused as refused:
         problem = str(refused)
     named = [(_(words), amounts[kind]) for kind, words in _AMOUNTS.items()]
-    return site.html("sizes.html", amounts=named, on_disk=on_disk, total=sum(on_disk.values()), problem=problem)
+    backup, unknown = _last_backup(site)
+    return site.html(
+        "sizes.html",
+        amounts=named,
+        on_disk=on_disk,
+        total=sum(on_disk.values()),
+        problem=problem,
+        backup=backup,
+        unknown=unknown,
+    )
+
+
+def _last_backup(site: Site) -> tuple[LastBackup | None, str]:
+    """Return the last backup, or why nothing is known of it; "" if the wiki has no file that says it."""
+    if site.config.backup_report is None:
+        return None, ""
+    try:
+        return last_backup(site.config.backup_report), ""
+    except NoReport as why:
+        return None, str(why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from html import unescape
 from itertools import pairwise
@@ -161,3 +162,31 @@ def test_sizes_say_how_exact_they_are(web: WikiClient, root: WikiClient, monkeyp
     assert "800 bytes" in shown
     monkeypatch.setattr(maintenance, "ACCOUNTS_COUNTED", 0)
     assert "at least 0" in root.get("/-/sizes").text
+
+
+def test_the_last_backup_is_what_the_command_noted(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    web = WikiClient(backup_report=report)
+    root = web.signed_in("Root", admin=True)
+    assert "no backup has reported yet" in root.get("/-/sizes").text
+    noted = {"format": "columnar-backup-report 1", "backup": "20261128T010203.004Z", "place": "s3://<b>", "files": 7}
+    noted |= {
+        "taken_ms": 1_764_000_000_000,
+        "tables": 3,
+        "bytes": 5_000_000,
+        "checked": "",
+        "checked_ms": 0,
+        "errors": 0,
+    }
+    report.write_text(json.dumps(noted))
+    shown = root.get("/-/sizes").text
+    for said in ("20261128T010203.004Z", "3 tables", "7 files", "5.0 MB", "s3://&lt;b&gt;", "not yet"):
+        assert said in shown, said
+    for checked, errors, said in (("quick", 0, "no file was read"), ("whole", 0, "is whole"), ("whole", 2, "2 faults")):
+        report.write_text(json.dumps({**noted, "checked": checked, "checked_ms": 1_764_000_000_001, "errors": errors}))
+        assert said in root.get("/-/sizes").text
+    report.write_text(json.dumps({**noted, "bytes": "5"}))
+    shown = root.get("/-/sizes").text
+    assert "is no report of columnar backup" in shown
+    assert "20261128T010203.004Z" not in shown
+    assert "without --backup-report" in WikiClient().signed_in("Root", admin=True).get("/-/sizes").text

@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.tables import USERS, VISIT
+from wikka_port.config import SignOnConfig
 
 
 def test_a_proxy_signs_people_on_and_nobody_else_does() -> None:
-    web = WikiClient(sign_on_header="X-Remote-User", sign_on_from=("192.0.2.1",), proxies=1)
+    web = WikiClient(sign_on=SignOnConfig("X-Remote-User", ("192.0.2.1",)), proxies=1)
     by_proxy = {"headers": {"X-Remote-User": "Ada", "X-Forwarded-For": "203.0.113.9"}}
     seen = web.get("/-/pageindex", **by_proxy, environ_overrides={"REMOTE_ADDR": "192.0.2.1"})
     assert ">Ada</a>" in seen.text
@@ -20,7 +21,7 @@ def test_a_proxy_signs_people_on_and_nobody_else_does() -> None:
 
 
 def test_who_comes_by_a_proxy_has_news_and_a_last_visit_too() -> None:
-    web = WikiClient(MemoryWiki(start_ms=1_000_000_000), sign_on_header="X-Remote-User", sign_on_from=("192.0.2.1",))
+    web = WikiClient(MemoryWiki(start_ms=1_000_000_000), sign_on=SignOnConfig("X-Remote-User", ("192.0.2.1",)))
     web.wiki.save("Home", "A text.", author="Ann", base=0)
 
     def ada(path: str, **fields: str) -> str:
