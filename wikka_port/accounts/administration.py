@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.accounts.deactivation import Edits, leave, neutral_name
-from wikka_port.accounts.directory import AddressTaken, NameTaken
+from wikka_port.accounts.directory import AddressTaken, LastAdministrator, LeaseTaken, NameTaken
 from wikka_port.accounts.factory import Accounts
 from wikka_port.accounts.records import Account, account_of
 from wikka_port.accounts.rows import Rows
@@ -70,17 +70,26 @@ class AccountChanges:
         ``deleted`` erases the account, and takes a time that grows with the number of all edits.  Raises NotChanged.
         """
         _require_alive(account, but=status == "deleted")
+        try:
+            if status == "deleted":
+                leave(self.wiki, self.accounts.directory, account)
+            else:
+                self.accounts.directory.set_status(account, status)
+        except (LastAdministrator, LeaseTaken) as refused:
+            raise NotChanged(str(refused)) from None
         if status == "deleted":
-            leave(self.wiki, self.accounts.directory, account)
             self._note("delete", neutral_name(account))
         else:
-            self.accounts.directory.set_status(account, status)
             self._note("status", account.name, status)
         return self._present(account)
 
     def set_administrator(self, account: Account, admin: bool) -> Account:
+        """Give the right to administer, or take it.  Raises NotChanged."""
         _require_alive(account)
-        self.accounts.directory.set_administrator(account, admin)
+        try:
+            self.accounts.directory.set_administrator(account, admin)
+        except (LastAdministrator, LeaseTaken) as refused:
+            raise NotChanged(str(refused)) from None
         self._note("administrator", account.name, "yes" if admin else "no")
         return self._present(account)
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from wikka_port.accounts import tables
 from wikka_port.accounts.passwords import OldHashes
@@ -24,9 +26,16 @@ from wikka_port.confusable_names import similar_names
 from wikka_port.names import page_key
 from wikka_port.rights.acl import members_of
 from wikka_port.schema import BODY, NAMES, PAGES, name_of_row, name_prefix
+from wikka_port.texts import N_, _
 from wikka_port.visitors import Status
 
 _ALL = (b"account", b"settings")
+LEASE_MS: Final = 20_000
+LAST: Final = N_(
+    "This is the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
+)
+LEASE_TAKEN: Final = N_("Somebody else ends an administrator at this moment. Please look again, and try again.")
+_ADMINISTERS = (tables.ADMIN, tables.NAME, tables.STATUS)
 _ALIKE_MAX = 20  # pages compared whose names differ only in case and accents
 
 
@@ -36,6 +45,72 @@ class NameTaken(Exception):
 
 class AddressTaken(Exception):
     """An account has this address; only the owner of the address may learn it."""
+
+
+class LastAdministrator(Exception):
+    """No other account administers the wiki; nothing was written.  ``str()`` is a sentence for the person."""
+
+    def __init__(self) -> None:
+        super().__init__(_(LAST))
+
+
+class Administrators:
+    """The rule that one administrator remains, whoever ends how many at once in whatever process.
+
+    No write is conditional on the rows of all accounts.  So changes by which an administrator ends are made one at a
+    time: each takes a lease before it looks for others, and gives it back after its write.  A process that dies in
+    between keeps it for LEASE_MS.  A process that stops for longer than half of it in between writes nothing.
+    """
+
+    def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._clock = clock_ms
+
+    @contextmanager
+    def end_one(self, row: bytes) -> Iterator[Callable[[], None]]:
+        """Lease the change by which the account of ``row`` ends to administer, if it does.
+
+        Yields a function to be called right before the write.  Raises LastAdministrator, LeaseTaken.
+        """
+        if not _administers(row, self._rows.row(USERS, row, _ADMINISTERS)):
+            yield lambda: None
+            return
+        until = self._clock() + LEASE_MS
+        mine = b"%d:%s" % (until, secrets.token_hex(8).encode())
+        stored = self._rows.row(tables.SITE, tables.ADMINISTRATORS_ROW, [tables.LEASE]).get(tables.LEASE)
+        if stored and int(stored.partition(b":")[0]) > self._clock():
+            raise LeaseTaken
+        if not self._rows.change(tables.SITE, tables.ADMINISTRATORS_ROW, {tables.LEASE: stored}, {tables.LEASE: mine}):
+            raise LeaseTaken
+
+        def check_time() -> None:
+            if self._clock() > until - LEASE_MS // 2:
+                raise LeaseTaken
+
+        try:
+            if all(one == row for one in self.rows_of_all()):
+                raise LastAdministrator
+            yield check_time
+        finally:
+            self._rows.change(tables.SITE, tables.ADMINISTRATORS_ROW, {tables.LEASE: mine}, {tables.LEASE: b""})
+
+    def rows_of_all(self) -> Iterator[bytes]:
+        """Yield the rows of all accounts that administer.  O(accounts)."""
+        for row, cells in self._rows.scan(USERS, columns=_ADMINISTERS):
+            if _administers(row, cells):
+                yield row
+
+
+def _administers(row: bytes, cells: Mapping[bytes, bytes]) -> bool:
+    account = account_of(row, cells)
+    return account is not None and account.admin and account.status == "active"
+
+
+class LeaseTaken(Exception):
+    """Another process ends an administrator at this moment; nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__(_(LEASE_TAKEN))
 
 
 class HashKinds:
@@ -59,6 +134,7 @@ class Directory:
 
     def __init__(self, rows: Rows, clock_ms: Callable[[], int]) -> None:
         self.hash_kinds = HashKinds(rows)
+        self.administrators = Administrators(rows, clock_ms)
         self._rows = rows
         self._clock = clock_ms
         self._lock = threading.Lock()
@@ -96,9 +172,7 @@ class Directory:
                 yield account
 
     def has_administrator(self) -> bool:
-        found = self._rows.scan(USERS, columns=[tables.ADMIN, tables.NAME, tables.STATUS])
-        accounts = (account_of(row, cells) for row, cells in found)
-        return any(account is not None and account.admin and account.status == "active" for account in accounts)
+        return next(self.administrators.rows_of_all(), None) is not None
 
     def origin(self, account: Account) -> str:
         """Return what ``wikkawiki.account_move`` noted of an account that it moved here, "" for others."""
@@ -157,12 +231,25 @@ class Directory:
             raise NameTaken(name)
 
     def set_status(self, account: Account, status: Status) -> None:
-        """Set the status; the sessions and keys of an account that is not active end."""
-        deletes = [] if status == "active" else [*tables.CREDENTIALS]
-        self._change(account, {tables.STATUS: status.encode()}, deletes)
+        """Set the status; the sessions and keys of an account that is not active end.
+
+        Raises LastAdministrator, LeaseTaken.
+        """
+        if status == "active":
+            self._change(account, {tables.STATUS: b"active"})
+            return
+        with self.administrators.end_one(account.row) as check_time:
+            check_time()
+            self._change(account, {tables.STATUS: status.encode()}, [*tables.CREDENTIALS])
 
     def set_administrator(self, account: Account, admin: bool) -> None:
-        self._change(account, {tables.ADMIN: flag(admin)})
+        """Give the right, or take it.  Raises LastAdministrator, LeaseTaken."""
+        if admin:
+            self._change(account, {tables.ADMIN: flag(True)})
+            return
+        with self.administrators.end_one(account.row) as check_time:
+            check_time()
+            self._change(account, {tables.ADMIN: flag(False)})
 
     def set_password(self, account: Account, password: str) -> None:
         """Set a new ``password``, given as a hash; all sessions and keys end."""
@@ -188,9 +275,14 @@ class Directory:
             self._release_address(account)
 
     def erase(self, account: Account) -> None:
-        """Erase all data of the account; the name stays taken, so no other account can have it."""
+        """Erase all data of the account; the name stays taken, so no other account can have it.
+
+        Raises LastAdministrator, LeaseTaken.
+        """
         gone = [tables.PASSWORD, tables.EMAIL, tables.ADMIN, tables.NEWS, tables.SEEN, b"settings", *tables.CREDENTIALS]
-        self._change(account, {tables.STATUS: b"deleted"}, gone)
+        with self.administrators.end_one(account.row) as check_time:
+            check_time()
+            self._change(account, {tables.STATUS: b"deleted"}, gone)
         if account.email:
             self._release_address(account)
 

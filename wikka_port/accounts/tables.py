@@ -13,6 +13,7 @@
                "format"                          secret                     the folder's format (``folder_format``)
                "served"                          secret                     the address of the wiki that started last
                "passwords"                       secret                     the kinds of old hashes (``passwords``)
+               "administrators"                  secret                     a lease (``directory``)
 
 Cells of ``users``:
     account:id         16 random hexadecimal digits: the cell that takes the name (absent before)
@@ -100,6 +101,8 @@ SECRET: Final = b"secret:key"
 SECRET_ROW: Final = b"accounts"
 SERVED_ROW: Final = b"served"
 PASSWORDS_ROW: Final = b"passwords"
+ADMINISTRATORS_ROW: Final = b"administrators"
+LEASE: Final = b"secret:lease"
 OLD_HASHES: Final = b"secret:old"
 ADDRESS: Final = b"secret:address"
 NETWORK: Final = b"n:network"

@@ -14,6 +14,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port import cookies
 from wikka_port.accounts.deactivation import leave, neutral_name
+from wikka_port.accounts.directory import LastAdministrator, LeaseTaken
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import FLAGS, ROWS_MAX, ROWS_MIN, THEMES, Settings, rows_of, settings_of, zones
 from wikka_port.accounts.sign_in_form import client_of
@@ -31,9 +32,6 @@ from wikka_port.visitors import unregistered
 SENT: Final = N_("A link was sent to the new address; it counts once you have followed it.")
 CHANGED: Final = N_("The new password is set, and all sessions and keys were ended. Sign in with it.")
 SAVED: Final = N_("The settings are saved.")
-LAST: Final = N_(
-    "You are the only administrator. Make somebody else one first; a wiki without one cannot be looked after."
-)
 _HASH_CHARS: Final = 64  # of a session
 _THEME_S: Final = 365 * 24 * 3600
 
@@ -166,9 +164,10 @@ def handle_account(site: Site, request: Request, name: str) -> Response:
 
 
 def _leave(site: Site, request: Request, account: Account) -> Response:
-    if account.admin and not any(_is_administrator(one) for one in site.accounts.directory.all() if one != account):
-        raise Refused(_(LAST), 409)
-    leave(site.wiki.edits, site.accounts.directory, account)
+    try:
+        leave(site.wiki.edits, site.accounts.directory, account)
+    except (LastAdministrator, LeaseTaken) as refused:
+        raise Refused(str(refused), 409) from None
     site.accounts.audit.note("delete", user=neutral_name(account), network=client_of(request).network)
     gone = site.for_new_session(unregistered(site.visitor.network_hash))
     message = _("The account is deleted. Its edits stay, signed “{name}”.", name=neutral_name(account))
@@ -176,10 +175,6 @@ def _leave(site: Site, request: Request, account: Account) -> Response:
     cookies.drop_cookie(response, request, cookies.SESSION)
     cookies.drop_cookie(response, request, cookies.BROWSER)
     return response
-
-
-def _is_administrator(account: Account) -> bool:
-    return account.admin and account.status == "active"
 
 
 def _checked_settings(given: Mapping[str, str], base: Settings) -> Settings:

@@ -388,7 +388,7 @@ def test_a_person_who_is_banned_is_signed_out_and_stays_out(web: WikiClient) -> 
 
 
 def test_an_administrator_who_is_none_any_more_is_none_with_the_next_request(web: WikiClient) -> None:
-    ada = web.signed_in("Ada", admin=True)
+    ada, _ = web.signed_in("Ada", admin=True), web.signed_in("Root", admin=True)
     directory = Directory(web.wiki.rows, lambda: 0)
     account = directory.account("Ada")
     assert account is not None
