@@ -17,10 +17,12 @@ from columnar.triggers.api import Change, ChangedCell, Delete, Effect, Put
 from wikka_port import schema, triggers
 from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import COMMENTS, COMMENTS_HEAD, OP, CommentsHead, op_ms
+from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import ROWS_PER_CALL
-from wikka_port.notices import fan_out
+from wikka_port.moving.journal import MOVES
+from wikka_port.notices import fan_out, move_notices
 from wikka_port.notices.notice_rows import WATCHERS, WATCHES, page_target, rows_of_target, turned
 from wikka_port.store import Store
 
@@ -34,6 +36,12 @@ def run_indexes(connection: Connection, change: Change) -> None:
 def notify_watchers(connection: Connection, change: Change) -> None:
     """Write the notices of a change of a page.  Raises the client's errors."""
     carry_out(connection, fan_out.notices(change, connection), change.timestamp)
+
+
+def notify_of_moves(connection: Connection, row: bytes, now: Mapping[bytes, bytes], put: bytes) -> None:
+    """Write the notices of a move, or of those of a job, as the trigger does when ``put`` changes in ``moves``."""
+    change = Change(MOVES, row, 0, "", (ChangedCell("put", put, 0, now[put]),), now)
+    carry_out(connection, move_notices.notices(change, connection), time.time_ns() // 1_000_000)
 
 
 class DerivedLists:
@@ -60,6 +68,13 @@ class DerivedLists:
         if self._is_wanted():
             effects = [one for row, now in changed.items() for one in fan_out.watcher_effects(row, now)]
             self._store.run(lambda c: carry_out(c, effects, time.time_ns() // 1_000_000))
+
+    def notify_author(self, row: bytes, now: Mapping[bytes, bytes]) -> None:
+        """Notify the author of a text under review of the decision."""
+        if self._is_wanted():
+            at_ms = time.time_ns() // 1_000_000
+            change = Change(SUGGESTIONS, row, at_ms, "", (ChangedCell("put", REVIEW, at_ms, now[REVIEW]),), now)
+            self._store.run(lambda c: carry_out(c, fan_out.notice_of_decision(change, c), at_ms))
 
     def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
         if self._is_wanted():

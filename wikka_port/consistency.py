@@ -44,6 +44,7 @@ from wikka_port.notices.notice_rows import INBOX, WATCHERS, WATCHES
 from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.page_rows import (
     Cells,
+    entry_of_revision,
     head_of,
     hidden_in,
     is_stale,
@@ -58,7 +59,6 @@ from wikka_port.page_rows import (
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
 from wikka_port.search.indexing import Recount, repair_postings
-from wikka_port.triggers import entry_of_revision
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; one that staged its rows longer ago has crashed
 _GROUP: Final = 50  # pages, with their bodies

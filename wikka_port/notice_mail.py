@@ -15,6 +15,8 @@ from wikka_port.accounts.mail import Mail, deliver_by
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.sessions import visitor_of
 from wikka_port.config import WikiConfig
+from wikka_port.editing.suggestions import id_of_row
+from wikka_port.limits import NOTICED_MOVES
 from wikka_port.notices.mailing import Due, Sender
 from wikka_port.notices.notice_rows import COMMENT, NEW
 from wikka_port.notices.unsubscribing import unsubscribe_token
@@ -30,11 +32,27 @@ _SENTENCES: Final = {
     NEW: N_("{by} wrote the page {page}"),
     COMMENT: N_("{by} commented on {page}"),
     "edit": N_("{by} edited {page}"),
+    "renamed": N_("{by} gave {page} its name"),
+    "deleted": N_("{by} deleted {page}"),
+    "restored": N_("{by} brought back {page}"),
+    "accepted edit": N_("Your edit of {page} was accepted"),
+    "refused edit": N_("Your edit of {page} was refused"),
+    "accepted comment": N_("Your comment on {page} was accepted"),
+    "refused comment": N_("Your comment on {page} was refused"),
+    "accepted suggestion": N_("Your suggestion for {page} was accepted"),
+    "refused suggestion": N_("Your suggestion for {page} was refused"),
+}
+_RENAMED: Final = N_("{by} renamed {former} to {page}")
+_SEVERAL: Final = {
+    "renamed": N_("{by} renamed {count} pages, {page} among them"),
+    "deleted": N_("{by} deleted {count} pages, {page} among them"),
+    "restored": N_("{by} brought back {count} pages, {page} among them"),
+    "moved": N_("{by} renamed or deleted {count} pages, {page} among them"),
 }
 _MENTIONED: Final = N_("{by} mentioned you on {page}")
-_DIGEST: Final = N_("News of the pages that you watch")
+_DIGEST: Final = N_("News for you")
 _FOOT: Final = N_("""\
-You get this mail since you watch pages there. No more such mails:
+You get this mail since your settings there ask for notices by mail. No more such mails:
 
     {address}""")
 
@@ -63,7 +81,7 @@ class NoticeWriter:
         first = said.gettext(_DIGEST) if due.is_digest else sentence_of(said, listed[0])
         return Mail(
             to=account.email,
-            subject=f"{self.site_name}: {first}",
+            subject=" ".join(f"{self.site_name}: {first}".split()),  # a line break would make another header
             text=self._text(said, listed, leave),
             message_id=f"notice.{due.message_id}",
             headers={"List-Unsubscribe": f"<{leave}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"},
@@ -88,8 +106,17 @@ def make_sender(wiki: Wiki, config: WikiConfig, deliver: Callable[[Mail], None] 
 
 def sentence_of(said: Catalogue, one: ListedNotice) -> str:
     """Return a notice as a sentence, in a language."""
-    sentence = _MENTIONED if one.notice.mention else _SENTENCES[one.notice.kind]
-    return said.gettext(sentence).format(by=one.change.author, page=one.page)
+    change, former = one.change, ""
+    count = f"{len(change.moves)}{'+' if len(change.moves) == NOTICED_MOVES else ''}"  # the notice names no more
+    if change.review is not None:
+        sentence = _SENTENCES[f"{change.review.state} {change.review.kind}"]
+    elif count not in ("0", "1"):
+        sentence = _SEVERAL[one.kind]
+    elif one.kind == "renamed" and change.moves[0].former:
+        sentence, former = _RENAMED, change.moves[0].former
+    else:
+        sentence = _MENTIONED if one.notice.mention else _SENTENCES[one.kind]
+    return said.gettext(sentence).format(by=change.author, page=one.page, former=former, count=count)
 
 
 def _quoted(one: ListedNotice) -> str:
@@ -97,8 +124,12 @@ def _quoted(one: ListedNotice) -> str:
 
 
 def path_of(one: ListedNotice) -> str:
-    """Return where a notice leads: the comment, the new page, or what the edit changed."""
+    """Return where a notice leads: the comment, the new or moved page, what the edit changed, or one's own text."""
     number = one.notice.head.number
+    if one.change.review is not None:
+        return site_path("held", page=one.change.review.page, id=id_of_row(one.notice.review))
+    if one.change.moves:
+        return page_path(one.page)
     if one.notice.kind == COMMENT:
         return f"{page_path(one.page, 'comments', at=one.notice.comment)}#c{one.notice.comment}"
     return page_path(one.page) if one.notice.kind == NEW else page_path(one.page, "diff", a=number - 1, b=number)

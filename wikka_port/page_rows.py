@@ -346,3 +346,38 @@ def grown_in(cells: Cells) -> int | None:
 
 def text_in(cells: Cells, column: bytes) -> str:
     return cells.get(column, b"").decode(errors="replace")
+
+
+# --- rows of changes -----------------------------------------------------------------------------
+
+
+def change_entry(
+    key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
+) -> tuple[bytes, dict[bytes, bytes]]:
+    """Return the row of ``changes`` for a revision, and its cells, from the cells of the revision or of its page."""
+    optional = {column: cells[column] for column in (schema.SIGNED, schema.GROWN) if cells.get(column)}
+    return schema.change_row(key, time_of(cells), head.number), {
+        schema.NAME: cells.get(schema.NAME, b""),
+        schema.HEAD: head.pack(),
+        schema.TIME: b"%d" % time_of(cells),
+        schema.REVISION_AUTHOR: cells.get(author_column, b""),
+        schema.REVISION_NOTE: cells.get(note_column, b""),
+        **optional,
+        **({schema.MINOR: b"yes"} if is_minor(cells) else {}),
+    }
+
+
+def entry_of_revision(key: bytes, name: bytes, head: Head, cells: Cells) -> tuple[bytes, dict[bytes, bytes]]:
+    """Return row and cells of the entry, as ``change_entry`` does, from a revision's cells and its page's ``name``."""
+    named = {**cells, schema.NAME: name or cells.get(schema.NAME, b"")}
+    return change_entry(key, head, named, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
+
+
+ENTRY_COLUMNS: Final = (
+    schema.NAME,
+    schema.HEAD,
+    schema.TIME,
+    schema.REVISION_AUTHOR,
+    schema.REVISION_NOTE,
+    *(schema.SIGNED, schema.MINOR, schema.GROWN),
+)

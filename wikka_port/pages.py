@@ -151,7 +151,6 @@ class Wiki(Listings, Histories):
         self.indexes: Indexes = indexes
         self.rows = Rows(self.store)  # of accounts
         self.drafts = Drafts(self.rows)
-        self.suggestions = Suggestions(self.rows)
         self._clock = clock
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
@@ -160,6 +159,7 @@ class Wiki(Listings, Histories):
             self.rows, self.mover, files or FileConfig(), clock, on_committed=self.make_pictures_of
         )
         lists = DerivedLists(self.store, lambda: self.indexes == "application")
+        self.suggestions = Suggestions(self.rows, lists.notify_author)
         self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
         self.files.sweep.sweep_also(self.comments.sweep)
         self.maintenance = Maintenance(self.store, lambda: self.indexes == "triggers")

@@ -9,6 +9,7 @@
     comments    the comments of a page -> the name in ``comment_lists``, in ``indexes``; a comment -> its rows there, by
                 the separate trigger ``wiki-comments`` (``comments.comment_lists``)
     notices     an edit of a person, a comment -> the inboxes of watchers; a watch -> ``watchers`` (``notices.fan_out``)
+                a move -> the inboxes of watchers (``notices.move_notices``); a decision -> that of the text's author
     words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger: it costs more
 
 The functions yield effects.  Columnar writes these in its own batches; if the application keeps the indexes,
@@ -45,7 +46,7 @@ cells are few: those of sources that read just before and wrote just after, or w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from columnar.client import Connection
@@ -55,15 +56,28 @@ from wikka_port import history, schema
 from wikka_port.accounts.tables import USERS
 from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import COMMENT_FAMILY, COMMENTS
+from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.files.thumbnails import THUMBS
 from wikka_port.interwiki_file import load_from_environment
 from wikka_port.markup.links import links
+from wikka_port.moving.journal import MOVES, NOTIFIED, STATE
 from wikka_port.names import page_key
-from wikka_port.notices import fan_out
+from wikka_port.notices import fan_out, move_notices
 from wikka_port.notices.notice_rows import INBOX, OUTGOING, WATCH_FAMILY, WATCHERS, WATCHES
-from wikka_port.page_rows import Cells, autolink_of, head_of, hidden_in, is_minor, is_there, markup_of, time_of
+from wikka_port.page_rows import (
+    ENTRY_COLUMNS,
+    Cells,
+    autolink_of,
+    change_entry,
+    entry_of_revision,
+    head_of,
+    hidden_in,
+    is_there,
+    markup_of,
+    time_of,
+)
 from wikka_port.schema import Head, parse_head
 from wikka_port.search import indexing
 from wikka_port.store import rows_in_steps
@@ -87,6 +101,7 @@ class Registration:
     table: bytes = schema.PAGES
     columns: tuple[bytes, ...] = ()  # a change has to touch one of them; (): any
     from_where: str = "beginning"
+    allow_expiry: bool = False  # the cells end by themselves, and what is derived from them is of no use then
 
     @property
     def store_registration(self) -> StoreRegistration:
@@ -102,6 +117,7 @@ class Registration:
             columns=tuple(sorted(column.decode() for column in self.columns)),
             writes=tuple(sorted(table.decode() for table in self.writes)),
             of_module=self.call.__module__,
+            allow_expiry=self.allow_expiry,
         )
 
 
@@ -383,37 +399,6 @@ def _hiding(change: Change, client: Connection) -> Effects:
             break
 
 
-def change_entry(
-    key: bytes, head: Head, cells: Cells, author_column: bytes, note_column: bytes
-) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return the row of ``changes`` for a revision, and its cells, from the cells of the revision or of its page."""
-    optional = {column: cells[column] for column in (schema.SIGNED, schema.GROWN) if cells.get(column)}
-    return schema.change_row(key, time_of(cells), head.number), {
-        schema.NAME: cells.get(schema.NAME, b""),
-        schema.HEAD: head.pack(),
-        schema.TIME: b"%d" % time_of(cells),
-        schema.REVISION_AUTHOR: cells.get(author_column, b""),
-        schema.REVISION_NOTE: cells.get(note_column, b""),
-        **optional,
-        **({schema.MINOR: b"yes"} if is_minor(cells) else {}),
-    }
-
-
-def entry_of_revision(key: bytes, name: bytes, head: Head, cells: Cells) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return row and cells of the entry, as ``change_entry`` does, from a revision's cells and its page's ``name``."""
-    named = {**cells, schema.NAME: name or cells.get(schema.NAME, b"")}
-    return change_entry(key, head, named, schema.REVISION_AUTHOR, schema.REVISION_NOTE)
-
-
-ENTRY_COLUMNS: Final = (
-    schema.NAME,
-    schema.HEAD,
-    schema.TIME,
-    schema.REVISION_AUTHOR,
-    schema.REVISION_NOTE,
-    *(schema.SIGNED, schema.MINOR, schema.GROWN),
-)
-
 # One delivery of each change, with one reading of the page's row, serves all indexes; a batch costs one lookup and one
 # wait for each of its barriers.
 _READ: Final = (b"body", b"meta", b"user", b"note", COMMENT_FAMILY)
@@ -437,8 +422,9 @@ def watchers_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
 
 
 def notices_of_change(change: Change, client: Connection) -> Effects:
-    """Yield the notices of a change of a page (``notices.fan_out``)."""
-    return fan_out.notices(change, client)
+    """Yield the notices of a change of a page, of a move or a job's moves, or of a decision on a text."""
+    of_table = {MOVES: move_notices.notices, SUGGESTIONS: fan_out.notice_of_decision}
+    return of_table.get(change.table, fan_out.notices)(change, client)
 
 
 REGISTRATIONS: Final = (
@@ -490,7 +476,20 @@ NOTICES: Final = Registration(
     columns=fan_out.FOLLOWED,
     from_where="now",
 )
-OF_OTHER_TABLES: Final = (PICTURES, COMMENTS_OF_PAGES, WATCHERS_OF_PAGES, NOTICES)
+NOTICES_OF_MOVES: Final = replace(
+    NOTICES, before=False, name="wiki-moves", families=(b"m",), table=MOVES, columns=(STATE, NOTIFIED)
+)
+NOTICES_OF_DECISIONS: Final = replace(
+    NOTICES,
+    before=False,
+    name="wiki-decisions",
+    allow_expiry=True,
+    families=(b"at",),
+    table=SUGGESTIONS,
+    columns=(REVIEW,),
+)
+_OF_PEOPLE: Final = (NOTICES, NOTICES_OF_MOVES, NOTICES_OF_DECISIONS)
+OF_OTHER_TABLES: Final = (PICTURES, COMMENTS_OF_PAGES, WATCHERS_OF_PAGES, *_OF_PEOPLE)
 
 # The triggers of older wikis, until ``Wiki.prepare`` removes them; they run the functions of these names above.
 OLDER: Final = ("wiki-backlinks", "wiki-wanted", "wiki-names", "wiki-changes")

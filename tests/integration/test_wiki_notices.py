@@ -55,17 +55,17 @@ def test_a_watch_stays_with_its_page_and_every_fault_is_repaired(wiki: Wiki) -> 
     assert inbox(wiki, ada) == 2
     assert "2 new" in ada.get("/Home").text
     wiki.mover.rename("Home", "Moved", BY)
-    assert inbox(wiki, ada) == 2, "notices of a renamed page lead to its new name"
+    assert inbox(wiki, ada) == 3, "notices of a renamed page lead to its new name, and one tells of the rename"
     assert "/Moved/comments?at=1#c1" in ada.get("/-/inbox").text
     wiki.save("Home", "A new page of the old name.", author="Bob", base=3, notify="Bob")
     bob.save("/Moved", "An edit of the renamed page.")
-    assert inbox(wiki, ada) == 3
+    assert inbox(wiki, ada) == 4
     wiki.save("Moved", "An import.", author="Zoe", base=3)
-    assert inbox(wiki, ada) == 3
+    assert inbox(wiki, ada) == 4
     wiki.mover.delete("Moved", BY)
-    assert inbox(wiki, ada) == 0, "a deleted page's notices are not shown"
+    assert inbox(wiki, ada) == 1, "of a deleted page nothing else is shown than that"
     wiki.mover.undelete("Moved", deleted(wiki.rows, "Moved")[0].row, BY)
-    assert inbox(wiki, ada) == 3
+    assert inbox(wiki, ada) == 6
     report = check(wiki, settle=lambda: settle(wiki))
     assert report.differences == ()
     rows = [row for row, _ in wiki.rows.scan(WATCHERS)]

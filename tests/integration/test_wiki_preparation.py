@@ -23,7 +23,8 @@ from wikka_port.texts import speak_as_wiki
 from wikka_port.texts.catalogue import ENGLISH
 
 NAME = "wiki-indexes"
-OURS = ["wiki-comments", NAME, "wiki-notices", "wiki-pictures", "wiki-watchers", "wiki-words"]
+OURS = ["wiki-comments", "wiki-decisions", NAME, "wiki-moves", "wiki-notices"]
+OURS += ["wiki-pictures", "wiki-watchers", "wiki-words"]
 LISTS = (schema.BACKLINKS, schema.WANTED, schema.NAMES)  # of a page that was deleted its changes stay
 FAMILIES = {"wiki-backlinks": (b"body", b"meta"), "wiki-changes": (b"meta", b"user", b"note")}
 

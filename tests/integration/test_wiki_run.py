@@ -51,7 +51,9 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
         writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}
         assert writes == {
             "wiki-comments": ("comment_lists",),
+            "wiki-decisions": ("inbox", "outgoing", "users"),
             "wiki-indexes": ("backlinks", "changes", "comment_lists", "names", "wanted"),
+            "wiki-moves": ("inbox", "outgoing", "users"),
             "wiki-notices": ("inbox", "outgoing", "users"),
             "wiki-pictures": ("thumbs",),
             "wiki-watchers": ("watchers",),

@@ -9,6 +9,7 @@ from columnar.triggers.api import Change, ChangedCell, Delete, Put
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.comments.comment_rows import COMMENTS_HEAD, CommentsHead
+from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.names import page_key
 from wikka_port.notices import fan_out
 from wikka_port.notices.notice_rows import pack_notify
@@ -24,8 +25,8 @@ class RowsTable:
     def __init__(self, rows: MemoryRows, name: bytes) -> None:
         self._rows, self._name = rows, name
 
-    def row(self, row: bytes) -> Cells:
-        return self._rows.row(self._name, row)
+    def row(self, row: bytes, columns: list[bytes] | None = None) -> Cells:
+        return self._rows.row(self._name, row, columns)
 
     def rows(self, rows: Collection[bytes], columns: list[bytes]) -> list[tuple[bytes, Cells]]:
         return list(self._rows.rows(self._name, rows, columns).items())
@@ -85,3 +86,10 @@ def notify_of_comment(rows: MemoryRows, key: bytes, row: Cells, head: CommentsHe
     put = {COMMENTS_HEAD: head.pack()}
     change = change_of(key, put, now={**row, **put}, before=row)
     carry_out(rows, fan_out.notices(change, RowsClient(rows)))  # type: ignore[arg-type]
+
+
+def notify_author(rows: MemoryRows, row: bytes, now: Cells) -> None:
+    """Notify the author of a text under review of the decision, at the time 1."""
+    cells = (ChangedCell("put", REVIEW, 1, now[REVIEW]),)
+    change = Change(SUGGESTIONS, row, 1, "", cells, now)
+    carry_out(rows, fan_out.notice_of_decision(change, RowsClient(rows)))  # type: ignore[arg-type]

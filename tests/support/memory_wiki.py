@@ -14,7 +14,7 @@ from typing import Any, Never
 from columnar.triggers.api import Put
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
-from tests.support.memory_notices import derive_watchers, notify_of_comment, notify_watchers
+from tests.support.memory_notices import derive_watchers, notify_author, notify_of_comment, notify_watchers
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORK, NETWORKS
@@ -141,7 +141,7 @@ class MemoryWiki:
         self._now_ms = start_ms
         self.rows = MemoryRows(self._asked)
         self.drafts = Drafts(self.rows)
-        self.suggestions = Suggestions(self.rows)
+        self.suggestions = Suggestions(self.rows, lambda row, now: notify_author(self.rows, row, now))
         self.maintenance = MemoryMaintenance()
         self.mover = NoMover()
         self.files = StoredFiles(self.rows, MemoryPageRows(self._row), FileConfig(), lambda: self._now_ms)

@@ -194,12 +194,12 @@ def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
                 server.starttls(context=context)
             if config.user:
                 server.login(config.user, config.password)
-            server.send_message(_message(mail, config.sender))
+            server.send_message(message_of(mail, config.sender))
 
     return deliver
 
 
-def _message(mail: Mail, sender: str) -> EmailMessage:
+def message_of(mail: Mail, sender: str) -> EmailMessage:
     message = EmailMessage()
     message["From"] = sender
     message["To"] = mail.to

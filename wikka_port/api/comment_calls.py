@@ -52,19 +52,24 @@ def _checked_text(typed: str, page: Page) -> str:
     return text
 
 
-def _judged(call: Call, former: str, text: str, *, is_kept: bool = False) -> Verdict:
-    """Return antispam's judgement; with ``is_kept`` it may be that the text waits for an administrator.
+def _judged(call: Call, former: str, text: str) -> Verdict:
+    """Return antispam's judgement: accepted, or to wait for an administrator.
 
     Raises Rejected (422), with what to change.
     """
     verdict = judged(call.site, call.request, "comment", former, text, has_form=False)
-    if verdict.action == "accept" or (is_kept and verdict.action == "review"):
-        return verdict
-    raise Rejected(422, str(verdict))
+    if verdict.action == "refuse":
+        raise Rejected(422, str(verdict))
+    return verdict
 
 
-def _under_review(call: Call, page: Page, history: bytes, new: NewComment, verdict: Verdict) -> Response:
-    """Keep a comment for an administrator; one of the same ``id`` is kept once.  Raises Rejected (429)."""
+def _under_review(
+    call: Call, page: Page, history: bytes, new: NewComment, verdict: Verdict, *, edit: int = 0
+) -> Response:
+    """Keep a comment, or the change of the comment ``edit``, for an administrator; one of the same form is kept once.
+
+    Raises Rejected (429).
+    """
     site = call.site
     review = Review(
         page=page.name,
@@ -73,6 +78,7 @@ def _under_review(call: Call, page: Page, history: bytes, new: NewComment, verdi
         network=client_of(call.request).network,
         form=new.form,
         parent=new.parent,
+        edit=edit,
         history=history.decode(),
     )
     sent = Suggestion(
@@ -101,16 +107,8 @@ def add_comment(call: Call) -> Response:
     if wait_s:
         said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)
-    verdict = _judged(call, "", text, is_kept=True)
-    visitor = call.site.visitor
-    new = NewComment(
-        text=text,
-        author=visitor.signature,
-        signed=visitor.signed,
-        form=f"{visitor.signature} key {given.id or secrets.token_hex(_ID_BYTES)}",
-        markup=page.markup,
-        parent=given.answers or 0,
-    )
+    verdict = _judged(call, "", text)
+    new = _new(call, page, text, given.id or secrets.token_hex(_ID_BYTES), given.answers or 0)
     if verdict.action == "review":
         return _under_review(call, page, comments.history, new, verdict)
     made = comments.add(new)
@@ -119,15 +117,31 @@ def add_comment(call: Call) -> Response:
     return answer(CommentRecord.of(made, page.markup), 201)
 
 
+def _new(call: Call, page: Page, text: str, form: str, parent: int = 0) -> NewComment:
+    visitor = call.site.visitor
+    return NewComment(
+        text=text,
+        author=visitor.signature,
+        signed=visitor.signed,
+        form=f"{visitor.signature} key {form}",
+        markup=page.markup,
+        parent=parent,
+    )
+
+
 def edit_comment(call: Call) -> Response:
     """Replace the text of the caller's own comment, for as long as its author may."""
     given: records.CommentText = call.body
     page, comments = _comments(call)
-    text = _checked_text(given.text, page)
-    _judged(call, comments.comment_at(call.parameters.number).text, text)
-    comments.edit(call.parameters.number, text, call.site.accounts.clock_ms())
+    text, number, now_ms = _checked_text(given.text, page), call.parameters.number, call.site.accounts.clock_ms()
+    comments.require_post()
+    verdict = _judged(call, comments.require_edit(number, now_ms), text)
+    if verdict.action == "review":
+        new = _new(call, page, text, f"{comments.history.decode()} {number}")
+        return _under_review(call, page, comments.history, new, verdict, edit=number)
+    comments.edit(number, text, now_ms)
     page, comments = _comments(call)
-    return answer(CommentRecord.of(comments.comment_at(call.parameters.number), page.markup))
+    return answer(CommentRecord.of(comments.comment_at(number), page.markup))
 
 
 def remove_comment(call: Call) -> Response:

@@ -133,7 +133,8 @@ OPERATIONS: Final = (
     ),
     Operation(
         *("PUT", "/page/comment", "editComment", N_("Change one's own comment, for 15 minutes"), WRITE),
-        *(comment_calls.edit_comment, records.OneComment, {200: records.CommentRecord}),
+        *(comment_calls.edit_comment, records.OneComment),
+        {200: records.CommentRecord, 202: records.TextUnderReview},
         body=records.CommentText,
         refusals=(409,),
     ),

@@ -6,7 +6,7 @@ Times are milliseconds since 1970, UTC.  ``etag`` is the entity tag of the opera
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -14,7 +14,7 @@ from wikka_port.accounts.api_keys import SCOPES
 from wikka_port.comments.comment_rows import REMOVED, VISIBLE, WAITING, Comment
 from wikka_port.listings import RecentChange
 from wikka_port.names import MAX_NAME_BYTES
-from wikka_port.notices.notice_rows import COMMENT, EDIT, NEW, PLACE_CHARS
+from wikka_port.notices.notice_rows import COMMENT, PLACE_CHARS
 from wikka_port.page_rows import Page, Revision
 from wikka_port.rights.guarded_notices import ListedNotice, ListedWatch
 from wikka_port.schema import OF_ACCOUNTS
@@ -384,27 +384,30 @@ class Watches(Record, frozen=True):
     watches: list[WatchRecord]
 
 
+NoticeKind = Literal["edit", "new", "comment", "renamed", "deleted", "restored", "moved", "accepted", "refused"]
+
+
 class NoticeRecord(Record, frozen=True):
     id: str
-    kind: Literal["edit", "new", "comment"]
-    page: str
-    number: Annotated[int, Meta(description="Of the revision, or of the comment.")]
+    kind: NoticeKind
+    page: Annotated[str, Meta(description="Of several moved pages the first.")]
+    number: Annotated[int, Meta(description="Of the revision or the comment; of moved pages how many; else 0.")]
     time: Milliseconds
-    author: str
+    author: Annotated[str, Meta(description="Empty if it is about a decision on a text under review.")]
     signed: str
-    text: Annotated[str, Meta(description="The note of the edit, or how the comment begins.")]
+    text: Annotated[str, Meta(description="The note of the edit, how the comment begins, or the reason.")]
     mention: Annotated[bool, Meta(description="Whether the change names the account.")]
     unread: bool
 
     @classmethod
     def of(cls, one: ListedNotice) -> NoticeRecord:
         notice = one.notice
-        is_comment = notice.kind == COMMENT
+        number = notice.comment if notice.kind == COMMENT else notice.head.number
         return cls(
             id=one.place,
-            kind=_KINDS[notice.kind],
+            kind=_kind_of(one),
             page=one.page,
-            number=notice.comment if is_comment else notice.head.number,
+            number=len(one.change.moves) or number,
             time=one.time_ms,
             author=one.change.author,
             signed=one.change.signed,
@@ -461,5 +464,11 @@ def page_etag(page: Revision) -> str:
     return f'"{page.number}.{page.token}"'
 
 
-_KINDS: Final[Mapping[str, Literal["edit", "new", "comment"]]] = {EDIT: "edit", NEW: "new", COMMENT: "comment"}
+_KINDS: Final[Mapping[str, NoticeKind]] = {one: one for one in get_args(NoticeKind)}
+
+
+def _kind_of(one: ListedNotice) -> NoticeKind:
+    return _KINDS[one.change.review.state if one.change.review is not None else one.kind]
+
+
 assert tuple(SCOPES) == ("read", "write", "admin", "feed")

@@ -30,7 +30,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Annotated, Final
@@ -53,14 +53,17 @@ SUGGESTIONS: Final = b"suggestions"
 _FAMILY: Final = {"max_versions": 1, "time_to_live": SUGGESTIONS_S}
 TABLES: Final = (TableSpec(SUGGESTIONS, {"s": _FAMILY, "at": _FAMILY}, {}),)
 
-_AT: Final = b"at"
+FAMILY: Final = b"at"  # the cells beside the text
 _OWNER: Final = b"at:owner"
-_REVIEW: Final = b"at:review"
+REVIEW: Final = b"at:review"
 _WAITING: Final = b"at:waiting"
 WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
 EDIT, COMMENT, SUGGESTION = "edit", "comment", "suggestion"
 _KEY_CHARS: Final = 32
 _ID: Final = re.compile("[0-9a-f]{16}")
+
+
+Decided = Callable[[bytes, Mapping[bytes, bytes]], object]
 
 
 class TooMany(Exception):
@@ -81,6 +84,7 @@ class Review:
     form: str = ""  # id of the form
     # of a comment
     parent: int = 0
+    edit: int = 0  # the number of the comment that it changes; 0: it is a new one
     history: str = ""  # of the page for which the form was made
     browser: str = ""
 
@@ -97,7 +101,7 @@ class Suggestion:
     note: Annotated[str, b"s:note"] = ""
     id: str = ""  # "": not stored yet
     base_token: Annotated[str, b"at:token"] = ""
-    packed_review: Annotated[str, _REVIEW] = ""  # "": a suggestion
+    packed_review: Annotated[str, REVIEW] = ""  # "": a suggestion
 
     @property
     def review(self) -> Review | None:
@@ -118,8 +122,10 @@ def unpack_review(cell: str) -> Review:
 class Suggestions:
     """The table of suggestions.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, on_decided: Decided = lambda row, now: None) -> None:
+        """Call ``on_decided`` with the row and its cells after a decision."""
         self._rows = rows
+        self._on_decided = on_decided
 
     def add(self, name: str, one: Suggestion) -> Suggestion:
         """Store a suggestion, and return it with its id; one that has an id already is stored once.  Raises TooMany."""
@@ -143,11 +149,11 @@ class Suggestions:
         start = page_key(name)
         found = []
         for row, cells in self._rows.scan(
-            SUGGESTIONS, start, columns=(_AT,), limit=2 * SUGGESTED_OF_PAGE + REVIEWS_MAX
+            SUGGESTIONS, start, columns=(FAMILY,), limit=2 * SUGGESTED_OF_PAGE + REVIEWS_MAX
         ):
             if not row.startswith(start):
                 break
-            one = None if cells.get(_REVIEW) else _unpack(row, cells)
+            one = None if cells.get(REVIEW) else suggestion_of(row, cells)
             if one is not None:
                 found.append(one)
         return sorted(found, key=lambda one: -one.time_ms)
@@ -161,7 +167,7 @@ class Suggestions:
         if not _ID.fullmatch(suggestion_id):
             return None
         row = _row(name, suggestion_id)
-        found = _unpack(row, self._rows.row(SUGGESTIONS, row))
+        found = suggestion_of(row, self._rows.row(SUGGESTIONS, row))
         return found if found is not None and found.text is not None else None
 
     # --- reviews -----------------------------------------------------------------------------------
@@ -188,8 +194,8 @@ class Suggestions:
     def waiting(self, limit: int = REVIEWS_MAX) -> list[Suggestion]:
         """Return the texts that wait for a review, without the texts themselves, the oldest first."""
         rows = [row for row, _ in self._waiting()]
-        stored = self._rows.rows(SUGGESTIONS, rows, (_AT,))
-        found = (_unpack(row, cells) for row, cells in stored.items() if cells.get(_REVIEW))
+        stored = self._rows.rows(SUGGESTIONS, rows, (FAMILY,))
+        found = (suggestion_of(row, cells) for row, cells in stored.items() if cells.get(REVIEW))
         return list(islice(sorted((one for one in found if one is not None), key=lambda one: one.time_ms), limit))
 
     def reviews_of(self, owners: Collection[str]) -> list[Suggestion]:
@@ -197,11 +203,11 @@ class Suggestions:
 
         REVIEWS_SCANNED rows are read at most; a wiki has more only if thousands of texts were sent in 30 days.
         """
-        rows = self._rows.scan(SUGGESTIONS, columns=(_AT,), limit=REVIEWS_SCANNED)
+        rows = self._rows.scan(SUGGESTIONS, columns=(FAMILY,), limit=REVIEWS_SCANNED)
         of_owners = (
-            _unpack(row, cells)
+            suggestion_of(row, cells)
             for row, cells in rows
-            if cells.get(_REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
+            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
         )
         return sorted((one for one in of_owners if one is not None), key=lambda one: -one.time_ms)
 
@@ -210,14 +216,19 @@ class Suggestions:
         found = self._stored(name, suggestion_id)
         return found if found is not None and found.review is not None else None
 
-    def decide(self, one: Suggestion, state: str, said: str = "") -> None:
-        """Note the decision on a review, for its author; it waits no longer."""
+    def decide(self, one: Suggestion, state: str, said: str = "") -> bool:
+        """Note the decision on a review, for its author; it waits no longer.
+
+        Returns False, with nothing written, if somebody has decided since ``one`` was read.
+        """
         review = one.review
         assert review is not None, "a suggestion is deleted instead"
         packed = pack_review(replace(review, state=state, said=said))
-        row = _row(review.page, one.id)
-        self._rows.put(SUGGESTIONS, row, {_REVIEW: packed.encode()})
-        self._rows.delete(SUGGESTIONS, row, [_WAITING])
+        row, before = _row(review.page, one.id), one.packed_review.encode()
+        if not self._rows.change(SUGGESTIONS, row, {REVIEW: before}, {REVIEW: packed.encode()}, [_WAITING]):
+            return False
+        self._on_decided(row, cells_of(replace(one, packed_review=packed)))
+        return True
 
     # --- all -----------------------------------------------------------------------------------------
 
@@ -227,7 +238,7 @@ class Suggestions:
     def forget(self, owners: Collection[str]) -> int:
         """Delete all suggestions of ``owners``; return their number.  O(all suggestions)."""
         count = 0
-        for row, cells in self._rows.scan(SUGGESTIONS, columns=(_AT,)):
+        for row, cells in self._rows.scan(SUGGESTIONS, columns=(FAMILY,)):
             if cells.get(_OWNER, b"").decode(errors="replace") in owners:
                 self._rows.delete(SUGGESTIONS, row)
                 count += 1
@@ -238,10 +249,14 @@ def _row(name: str, suggestion_id: str) -> bytes:
     return page_key(name) + suggestion_id.encode()
 
 
-def _unpack(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
+def id_of_row(row: bytes) -> str:
+    return row[_KEY_CHARS:].decode(errors="replace")
+
+
+def suggestion_of(row: bytes, cells: Mapping[bytes, bytes]) -> Suggestion | None:
     """Return the suggestion in a row, or None if it is incomplete, since the time to live of some cells is over."""
     try:
-        one = Suggestion(id=row[_KEY_CHARS:].decode(errors="replace"), **fields_in(Suggestion, cells))
+        one = Suggestion(id=id_of_row(row), **fields_in(Suggestion, cells))
         if one.packed_review:
             unpack_review(one.packed_review)  # a damaged one is none
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -270,11 +270,11 @@ def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
     """Return the answer to a text that antispam does not accept, or None.  Raises NotAllowed, StoreUnavailable."""
     site, request = answer.site, answer.request
     answer.comments.require_post()
-    former = answer.comments.comment_at(form.edit).text if form.edit else ""
+    former = answer.comments.require_edit(form.edit, site.accounts.clock_ms()) if form.edit else ""
     verdict = judged(site, request, "comment", former, form.text)
     if verdict.action == "accept":
         return None
-    if verdict.action == "refuse" or form.edit:
+    if verdict.action == "refuse":
         return answer.page_with(form, status=400, problem=str(verdict))
     owner, cookie = owner_to_keep(site, request)
     new = _new(answer, form, owner)
@@ -285,6 +285,7 @@ def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
         network=client_of(request).network,
         form=new.form,
         parent=new.parent,
+        edit=form.edit,
         history=form.history,
         browser=new.browser,
     )

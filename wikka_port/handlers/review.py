@@ -17,6 +17,7 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.comments.refusals import CommentRefused
 from wikka_port.diffs import rows
 from wikka_port.editing.edit_forms import owners_of
 from wikka_port.editing.suggestions import COMMENT, WITHDRAWN, Review, Suggestion
@@ -163,9 +164,9 @@ def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem:
 
 def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
     """Return the text that an edit began from, as far as the visitor may read it, and whether the page has changed."""
-    if review.kind == COMMENT:
-        return "", False
     try:
+        if review.kind == COMMENT:
+            return _former_comment(site, review), False
         page = site.wiki.page(review.page)
         if page is None or not one.base:
             return "", page is not None
@@ -175,3 +176,16 @@ def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
     except NotAllowed:
         return "", False
     return ("" if began is None else began.body or ""), True
+
+
+def _former_comment(site: Site, review: Review) -> str:
+    """Return the present text of the comment that a change is about, "" of a new one.  Raises NotAllowed."""
+    page = site.wiki.page(review.page) if review.edit else None
+    if page is None:
+        return ""
+    try:
+        return (
+            site.wiki.comments_of(page, [review.browser]).of_form(review.history.encode()).comment_at(review.edit).text
+        )
+    except CommentRefused:
+        return ""

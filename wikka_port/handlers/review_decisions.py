@@ -79,15 +79,26 @@ def accept_review(site: Site, one: Suggestion) -> Decided:
         raise NotAccepted(_(OVERLAPS)) from None
     except (Refused, PageTooBig, InvalidName, CommentRefused, TooMany) as refused:
         raise NotAccepted(str(refused)) from None
-    site.wiki.reviews.decide(one, ACCEPTED)
+    _note_accepted(site, one, review)
     _note(site, "review accepted", one, review)
     return Decided(one, review, place)
+
+
+def _note_accepted(site: Site, one: Suggestion, review: Review) -> None:
+    """Note that what waited is saved, even if somebody has decided otherwise meanwhile."""
+    reviews = site.wiki.reviews
+    if reviews.decide(one, ACCEPTED):
+        return
+    now = reviews.reviewed(review.page, one.id)
+    if now is not None and now.review is not None and now.review.state != ACCEPTED:
+        reviews.decide(now, ACCEPTED)
 
 
 def refuse_review(site: Site, one: Suggestion, said: str = "", state: str = REFUSED) -> Decided:
     """Refuse what waits; its text stays readable for its author.  Raises NotAccepted, StoreUnavailable."""
     review = _waiting(one)
-    site.wiki.reviews.decide(one, state, said)
+    if not site.wiki.reviews.decide(one, state, said):
+        raise NotAccepted(_(DECIDED))
     if state == REFUSED:
         _note(site, "review refused", one, review)
     return Decided(one, review, review.page)
@@ -131,7 +142,11 @@ def _comment(author: Site, one: Suggestion, review: Review) -> str:
     page = author.wiki.page(review.page)
     if page is None:
         raise NotAccepted(_("There is no page {page} any more that could have comments.", page=review.page))
-    comments = author.wiki.comments_of(page).of_form(review.history.encode())
+    comments = author.wiki.comments_of(page, [review.browser]).of_form(review.history.encode())
+    if review.edit:
+        comments.edit(review.edit, one.text or "", one.time_ms)  # in time if it was when it was sent
+        author.wiki.settle("", author.config.settle_s)
+        return f"{comments.page}#c{review.edit}"
     made = comments.add(
         NewComment(
             text=one.text or "",

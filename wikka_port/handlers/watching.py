@@ -25,12 +25,22 @@ from wikka_port.forms import STALE_FORM, answer_form, form_page, is_same_origin
 from wikka_port.limits import NOTICES_LISTED, WATCHES_MAX
 from wikka_port.names import normalise
 from wikka_port.notice_mail import path_of, sentence_of
-from wikka_port.notices.notice_rows import COMMENT, NEW, PLACE_CHARS, below_target, is_place, page_target, time_of_place
+from wikka_port.notices.notice_rows import (
+    COMMENT,
+    MOVED,
+    NEW,
+    PLACE_CHARS,
+    REVIEW,
+    below_target,
+    is_place,
+    page_target,
+    time_of_place,
+)
 from wikka_port.notices.unsubscribing import is_token_of, row_of_token
 from wikka_port.notices.watching import TooManyWatches
 from wikka_port.page_rows import Page
 from wikka_port.refusals import missing_page
-from wikka_port.rights.guarded_notices import history_of
+from wikka_port.rights.guarded_notices import ListedNotice, history_of
 from wikka_port.site import Site, feed_answer, redirect, unindexed
 from wikka_port.texts import N_, _, speak, spoken
 from wikka_port.urls import page_path, site_path
@@ -122,7 +132,7 @@ def handle_inbox(site: Site, request: Request, _name: str) -> Response:
         after_ms, before = site.visitor.news_after_ms, request.args.get("before", "")[:PLACE_CHARS]
         found, token = site.wiki.notices.part(after_ms=after_ms, before=before, limit=NOTICES_LISTED)
         values = {
-            "notices": found,
+            "notices": [(one, _sentence(one), path_of(one)) for one in found],
             "kinds": {"new": NEW, "comment": COMMENT},
             "newest": found[0].place if found and not before else "",
             "onward": site_path("inbox", before=token) if token else "",
@@ -158,7 +168,7 @@ def handle_inbox_feed(site: Site, request: Request, _name: str) -> Response:
     found, _onward = own.wiki.notices.part(after_ms=-1, limit=NOTICES_LISTED)
     base = public_address(site.config)
     entries = [
-        Entry(sentence_of(spoken(), one), base + path_of(one), one.time_ms, one.change.author, one.beginning)
+        Entry(sentence_of(spoken(), one), base + _feed_path(one), one.time_ms, one.change.author, one.beginning)
         for one in found
     ]
     title = _("{site}: inbox of {name}", site=site.settings.name, name=caller.visitor.signature)
@@ -166,6 +176,16 @@ def handle_inbox_feed(site: Site, request: Request, _name: str) -> Response:
     response = feed_answer(request, base, title, path, site_path("inbox"), entries)
     response.headers["Cache-Control"] = "private, no-cache"
     return response
+
+
+def _sentence(one: ListedNotice) -> str:
+    """Return the words of a notice of moves or of a decision, "" of the others, whose words the template has."""
+    return sentence_of(spoken(), one) if one.notice.kind in (MOVED, REVIEW) else ""
+
+
+def _feed_path(one: ListedNotice) -> str:
+    """Return where an entry leads; readers tell entries apart by it, so those of one page need different ones."""
+    return f"{path_of(one)}#{one.place}" if one.notice.kind == MOVED else path_of(one)
 
 
 def handle_unsubscribe(site: Site, request: Request, _name: str) -> Response:

@@ -123,10 +123,17 @@ class Jobs:
     def resume_job(self, job_id: bytes) -> bool:
         return self._journal.pass_on(job_id, STOPPED, OPEN)
 
-    def work(self, job_id: bytes, act: Act, more: Callable[[Progress], Iterable[str]] = lambda _: ()) -> Progress:
+    def work(
+        self,
+        job_id: bytes,
+        act: Act,
+        more: Callable[[Progress], Iterable[str]] = lambda _: (),
+        at_end: Callable[[], object] = lambda: None,
+    ) -> Progress:
         """Do the remaining work of a job until it is done or stopped; only one process at a time does.
 
-        When all pages are done, ``more`` names pages that were added to the work meanwhile.
+        When all pages are done, ``more`` names pages that were added to the work meanwhile.  ``at_end`` is called
+        before the job ends, and when it was stopped.
         """
         token = secrets.token_hex(8)
         progress = self.progress(job_id)
@@ -136,6 +143,7 @@ class Jobs:
         while progress.state == OPEN:
             waiting = progress.waiting or self._added(progress, more(progress))
             if not waiting:
+                at_end()
                 if self._journal.pass_on(job_id, OPEN, ENDED):
                     self._journal.close(job_id)
                 break
@@ -144,6 +152,8 @@ class Jobs:
             if not self._lease(job_id, token):
                 break
             progress = self.progress(job_id) or progress
+        if progress.is_stopped:
+            at_end()
         self._rows.delete(MOVES, job_id, [_LEASE])
         return self.progress(job_id) or progress
 

@@ -1,8 +1,9 @@
-"""(pure, except ``Journal``) The journal of moves: a move is recorded before its first step.
+"""(pure, except ``Journal`` and ``MovesOfJob``) The journal of moves: a move is recorded before its first step.
 
     table     row                                                     families
     moves     id (16 hexadecimal digits)                              m, e
               "~open"    e:ID for each move and job that has not ended
+              JOB "+"    the moves of a job: e:ID "N", m:notified "N" (``MovesOfJob``)
     deleted   md5 of name (32), inverted milliseconds (13), id (16)   those of ``pages``, and gone
 
     m:kind      rename, delete, undelete, purge
@@ -10,8 +11,9 @@
     m:head      the newest revision of the page when the move was requested
     m:at        the timestamp of all cells that the move writes
     m:by m:signed m:reason      m:redirect  "yes": the old name redirects to the new one
+    m:job       the job that the move belongs to     m:quiet  "yes": nobody is notified of it
     m:note      of the redirect's revision, so that a process of any language that finishes the move writes the same one
-    m:state     intent -> moved -> done, or intent -> abandoned
+    m:state     intent -> moved -> done, or intent -> abandoned; ``wiki-moves`` follows it (``notices.fan_out``)
 
 A row of ``deleted`` has the page's former cells, and gone:by gone:reason gone:time.
 """
@@ -19,7 +21,7 @@ A row of ``deleted`` has the page's former cells, and gone:by gone:reason gone:t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
@@ -43,6 +45,7 @@ OPEN_ROW: Final = b"~open"
 ITEM: Final = b"e:"
 KIND: Final = b"m:kind"
 STATE: Final = b"m:state"
+NOTIFIED: Final = b"m:notified"
 BY: Final = b"m:by"
 SIGNED: Final = b"m:signed"
 GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
@@ -64,6 +67,8 @@ class Move:
     reason: Annotated[str, b"m:reason"]
     redirect: Annotated[bool, b"m:redirect"]
     note: Annotated[str, b"m:note"] = ""  # of the redirect
+    job: Annotated[bytes, b"m:job"] = b""  # b"": none
+    quiet: Annotated[bool, b"m:quiet"] = False  # nobody is notified: it removes what another move has left
 
     @property
     def source_place(self) -> tuple[bytes, bytes]:
@@ -121,6 +126,42 @@ class Journal:
     def pass_on(self, row: bytes, before: bytes, after: bytes) -> bool:
         """Change the state from ``before`` to ``after``; return False if another process has changed it already."""
         return self._rows.change(MOVES, row, {STATE: before}, {STATE: after})
+
+
+class MovesOfJob:
+    """The moves of a job that are done, in the row JOB "+", until those who watch the pages are notified.
+
+    Each move has the number N of the notice that it belongs to, one more than ``m:notified`` when it was done.
+    ``notify`` puts the next number into ``m:notified``, which the trigger ``wiki-moves`` follows.  So each move is in
+    one notice, however often a crash has the steps repeated.  A job notifies when it ends, and whenever it was stopped.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def add(self, move: Move) -> None:
+        """Add a move before its journal says that it is done; a second call changes nothing."""
+        row = moved_row(move.job)
+        number = number_in(self._rows.row(MOVES, row, [NOTIFIED]), NOTIFIED)
+        column = ITEM + move.id
+        self._rows.change(MOVES, row, {column: None}, {column: b"%d" % (number + 1)})
+
+    def notify(self, job: bytes, before: Callable[[bytes, Cells], object] = lambda row, cells: None) -> bool:
+        """Have the watchers notified of the moves since the last call; return False if there was none.
+
+        ``before`` is called with the row as it will be, for a store without triggers.
+        """
+        row = moved_row(job)
+        cells = self._rows.row(MOVES, row)
+        after = b"%d" % (number_in(cells, NOTIFIED) + 1)
+        if after not in [value for column, value in cells.items() if column.startswith(ITEM)]:
+            return False
+        before(row, {**cells, NOTIFIED: after})
+        return self._rows.change(MOVES, row, {NOTIFIED: cells.get(NOTIFIED)}, {NOTIFIED: after})
+
+
+def moved_row(job: bytes) -> bytes:
+    return job + b"+"
 
 
 def deleted_rows_at(

@@ -6,7 +6,9 @@
     4. decide: the journal says that the page has moved       state moved
     5. leave: the page's old row becomes a redirect, or no page
     6. (application) the indexes of both rows are written
-    7. the mark is removed from the new row; drafts and networks of edits follow     state done
+    7. the mark is removed from the new row; drafts and networks of edits follow
+    8. a move of a job is added to those that its watchers are notified of; (application) else they are notified here
+                                                      state done, which the trigger of notices follows
 
 A page's row names the key of its history, so the revisions stay where they are.  Between 3 and 5 both names show the
 page; at any time at least one of them does.
@@ -35,7 +37,7 @@ from columnar.client import Connection, Expect
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.application_indexes import erase_comments, erase_watches, run_indexes
+from wikka_port.application_indexes import erase_comments, erase_watches, notify_of_moves, run_indexes
 from wikka_port.comments.comment_rows import COMMENTS_HEAD
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import FILES
@@ -56,6 +58,7 @@ from wikka_port.moving.journal import (
     UNDELETE,
     Journal,
     Move,
+    MovesOfJob,
     deleted_row,
     new_id,
 )
@@ -90,6 +93,8 @@ class By:
     name: str
     signed: str = ""
     reason: str = ""
+    job: bytes = b""  # b"": none
+    quiet: bool = False  # nobody is notified
 
 
 T = TypeVar("T")
@@ -259,9 +264,8 @@ class Mover:
         one = new_id()
         place = trash or (deleted_row(source, at_ms, one) if kind == DELETE else b"")
         note = _w("Renamed to {name}", name=target) if redirect else ""
-        return Move(
-            one, kind, source, target, place, head_of(row), at_ms, by.name, by.signed, by.reason, redirect, note
-        )
+        given = (one, kind, source, target, place, head_of(row), at_ms, by.name, by.signed, by.reason)
+        return Move(*given, redirect, note, by.job, by.quiet)
 
     # --- hidden revisions ----------------------------------------------------------------------------
 
@@ -344,6 +348,8 @@ class Mover:
                 self._remove_for_good(move)
             else:
                 self._leave(move)
+                _notify(self._store, self._rows, move, is_application=self._indexes() == "application")
+                self.on_step_done("notified")
             self.journal.pass_on(move.id, MOVED, DONE)
             self.on_step_done("done")
         elif state == ABANDONED:
@@ -420,6 +426,16 @@ class Mover:
         self._store.run(lambda c: erase_watches(c, begin, plain=self._indexes() == "application"))
         self.on_step_done("watches")
         self._run(move, MoveSteps.leave)
+
+
+def _notify(store: Store, rows: Rows, move: Move, *, is_application: bool) -> None:
+    """Run step 8: have those who watch the page notified, of a job's move when the job ends or stops."""
+    if move.quiet:
+        return
+    if move.job:
+        MovesOfJob(rows).add(move)
+    elif is_application:
+        store.run(lambda c: notify_of_moves(c, move.id, {STATE: DONE, **cells_of(move)}, STATE))
 
 
 def _index(connection: Connection, move: Move) -> None:

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.rows import Cells
+from wikka_port.application_indexes import notify_of_moves
 from wikka_port.folder_format import NewerFolder
 from wikka_port.moving.jobs import Item, Job, Jobs, Progress
-from wikka_port.moving.journal import MOVES
+from wikka_port.moving.journal import MOVES, NOTIFIED, MovesOfJob
 from wikka_port.moving.mass import act_of, more_of
 from wikka_port.pages import StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
@@ -39,14 +41,26 @@ def work(wiki: Wiki, job: Job, step: Callable[[], None] = lambda: None) -> Progr
     """Work on a job until it ends or is stopped; call ``step`` for each page.  Raises StoreUnavailable."""
     jobs = Jobs(wiki.rows, clock_ms)
     guarded = guarded_wiki_of(wiki, job)
-    act = act_of(wiki, jobs, job, guarded.moves)
+    act = act_of(wiki, jobs, job, guarded.moves.of_job(job.id))
 
     def one(name: str) -> Item:
         item = act(name)
         step()
         return item
 
-    return jobs.work(job.id, one, lambda _: guarded.access.listed(more_of(wiki, job)))
+    return jobs.work(
+        job.id, one, lambda _: guarded.access.listed(more_of(wiki, job)), at_end=lambda: notify_of_job(wiki, job.id)
+    )
+
+
+def notify_of_job(wiki: Wiki, job_id: bytes) -> bool:
+    """Have those who watch the pages notified of what the job has moved since the last call."""
+
+    def notify(row: bytes, cells: Cells) -> None:
+        if wiki.indexes == "application":
+            wiki.store.run(lambda c: notify_of_moves(c, row, cells, NOTIFIED))
+
+    return MovesOfJob(wiki.rows).notify(job_id, notify)
 
 
 def start(wiki: Wiki, job: Job) -> threading.Thread:
@@ -76,6 +90,8 @@ def resume(wiki: Wiki) -> int:
         if progress is not None and progress.is_open:
             start(wiki, progress.job)
             count += 1
+        elif progress is not None and progress.is_stopped:
+            notify_of_job(wiki, one)  # the process that worked on it may have ended before
     return count
 
 

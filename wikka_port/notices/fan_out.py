@@ -2,6 +2,8 @@
 
     wiki-watchers   ``watches``                             the row of ``watchers``
     wiki-notices    ``pages``: meta:notify, comment:head    rows of ``inbox`` for all watchers, and ``account:news``
+    wiki-decisions  ``suggestions``: at:review              the same for the author of a text that was under review
+    wiki-moves      ``moves``: m:state, m:notified              ``move_notices``
 
 ``notices`` reads the watchers of a target in steps of FAN_OUT_STEP, yields their rows, and then a checkpoint with the
 last watcher read; after a crash it goes on behind the checkpoint.  A barrier follows the rows of each FAN_OUT_SLICE
@@ -21,7 +23,7 @@ from columnar.client import Connection
 from columnar.triggers.api import Barrier, Change, Checkpoint, Delete, Effect, Put
 from wikka_port import schema
 from wikka_port.accounts.records import account_of
-from wikka_port.accounts.tables import NEWS, USERS
+from wikka_port.accounts.tables import NEWS, USERS, user_row
 from wikka_port.comments.comment_rows import (
     COMMENTS,
     COMMENTS_HEAD,
@@ -30,6 +32,8 @@ from wikka_port.comments.comment_rows import (
     comments_in,
     committed_cells,
 )
+from wikka_port.editing.suggestions import ACCEPTED, REFUSED, suggestion_of, unpack_review
+from wikka_port.editing.suggestions import REVIEW as REVIEW_CELL
 from wikka_port.limits import FAN_OUT_SLICE, FAN_OUT_STEP
 from wikka_port.notices.mentions import mentioned
 from wikka_port.notices.notice_rows import (
@@ -41,6 +45,7 @@ from wikka_port.notices.notice_rows import (
     MINOR,
     NOTIFY,
     OUTGOING,
+    REVIEW,
     WATCH_FAMILY,
     WATCHERS,
     YES,
@@ -48,6 +53,7 @@ from wikka_port.notices.notice_rows import (
     Notice,
     due_ms,
     id_of_comment,
+    id_of_review,
     inbox_row,
     news_of_save,
     outgoing_row,
@@ -59,7 +65,7 @@ from wikka_port.notices.notice_rows import (
 from wikka_port.page_rows import head_of, is_there, text_in
 from wikka_port.schema import KEY_BYTES, folded
 
-FOLLOWED: Final = (NOTIFY, COMMENTS_HEAD)  # columns of ``pages``
+FOLLOWED: Final = (NOTIFY, COMMENTS_HEAD, schema.STAMP)  # columns of ``pages``; the last one tells a move
 
 
 def watcher_effects(row: bytes, now: Mapping[bytes, bytes]) -> Iterator[Effect]:
@@ -91,23 +97,39 @@ def _to_mentioned(news: News, client: Connection) -> Iterator[Effect]:
     names = [name.encode() for name in news.mentions if name.encode() != news.by]
     if not names:
         return
-    cells = {**_cells(news.notice), MENTION: YES}
+    cells = {**cells_of_notice(news.notice), MENTION: YES}
     for row, stored in client.table(USERS).rows(names, columns=[b"account", b"settings"]):
         account = account_of(row, stored)
         if account is not None and account.status == "active":
-            yield from _to_account(row, news.notice, cells, account.settings.mail.encode())
+            yield from to_account(row, news.notice, cells, account.settings.mail.encode())
 
 
-def _to_account(account: bytes, notice: Notice, cells: Mapping[bytes, bytes], how: bytes) -> Iterator[Effect]:
+def notice_of_decision(change: Change, client: Connection) -> Iterator[Effect]:
+    """Yield the notice of a decision on a text under review to its author; an author without an account gets none."""
+    put = {cell.column: cell for cell in change.changes if cell.kind == "put"}
+    one = suggestion_of(change.row, change.now) if REVIEW_CELL in put and not change.is_repeat else None
+    if one is None or one.signed not in schema.OF_ACCOUNTS:
+        return
+    decided, time_ms = unpack_review(put[REVIEW_CELL].value.decode()), put[REVIEW_CELL].timestamp
+    if decided.state not in (ACCEPTED, REFUSED):
+        return
+    row = user_row(one.who)
+    account = account_of(row, client.table(USERS).row(row, columns=[b"account", b"settings"]))
+    if account is not None and account.status != "deleted":
+        notice = Notice(time_ms, id_of_review(change.row, decided.state), REVIEW, decided.page, b"", review=change.row)
+        yield from to_account(row, notice, cells_of_notice(notice), account.settings.mail.encode())
+
+
+def to_account(account: bytes, notice: Notice, cells: Mapping[bytes, bytes], how: bytes) -> Iterator[Effect]:
     yield Put(INBOX, inbox_row(account, notice), cells)
     yield Put(USERS, account, {NEWS: b"%d" % notice.time_ms})
     if how:
         yield Put(OUTGOING, outgoing_row(due_ms(notice.time_ms, how), account, notice.place), {HOW: how})
 
 
-def _cells(notice: Notice) -> dict[bytes, bytes]:
+def cells_of_notice(notice: Notice) -> dict[bytes, bytes]:
     """Return the cells of a notice without ``i:mention``, so that those of a watch do not replace it."""
-    return {column: cell for column, cell in schema.cells_of(notice).items() if column != MENTION}
+    return {column: cell for column, cell in schema.cells_of(notice).items() if cell and column != MENTION}
 
 
 def _news(change: Change, client: Connection) -> News | None:
@@ -116,6 +138,8 @@ def _news(change: Change, client: Connection) -> News | None:
         return None  # no page, or an operator has the change delivered again
     if NOTIFY in put:
         return news_of_save(change.row, put[NOTIFY].value, put[NOTIFY].timestamp)
+    if schema.STAMP in put:  # a move has brought the page with its comments
+        return None
     return _news_of_comment(change, client) if COMMENTS_HEAD in put else None
 
 
@@ -142,7 +166,7 @@ def _news_of_comment(change: Change, client: Connection) -> News | None:
 def _fan_out(news: News, client: Connection, progress: bytes) -> Iterator[Effect]:
     """Yield the rows of all watchers; ``progress`` is the last row of ``watchers`` of an earlier run."""
     notice = news.notice
-    cells = _cells(notice)
+    cells = cells_of_notice(notice)
     targets = targets_of(notice.history, notice.page)
     waiting = 0  # watchers since the last barrier
     begun = next((n for n, one in enumerate(targets) if progress.startswith(rows_of_target(one)[0])), 0)
@@ -156,7 +180,7 @@ def _fan_out(news: News, client: Connection, progress: bytes) -> Iterator[Effect
             for row, watcher in found:
                 account = row[len(first) :]
                 if account != news.by and (not news.minor or watcher.get(MINOR) == YES):
-                    yield from _to_account(account, notice, cells, watcher.get(MAIL, b""))
+                    yield from to_account(account, notice, cells, watcher.get(MAIL, b""))
                 waiting += 1
                 if waiting >= FAN_OUT_SLICE:
                     waiting = 0

@@ -18,6 +18,9 @@ mentions (``mentions``), and "head", "name", "time", "new" and "minor" of the re
 repairs, and the links that a rename rewrites put none.  The trigger ``wiki-notices`` (``fan_out``) follows this cell
 and ``comment:head``.
 
+The same trigger's function follows ``m:state`` and ``m:notified`` of ``moves`` for renames, deletions and undeletions
+(``move_notices``), and ``at:review`` of ``suggestions`` for decisions on texts under review.
+
 A notice says which change it is about, and nothing of its content: name, author, note and text are read, with the
 rights, when it is shown (``stored_notices``).  Its id is made from page and change.  So a repeated delivery writes the
 same rows, and an account that watches a page and the pages above has one notice of a change.
@@ -72,7 +75,8 @@ NOTIFY: Final = schema.NOTIFY
 MENTION: Final = b"i:mention"
 YES: Final = b"1"
 
-EDIT, NEW, COMMENT = "edit", "new", "comment"
+EDIT, NEW, COMMENT, MOVED, REVIEW = "edit", "new", "comment", "moved", "review"
+MOVE_CHARS: Final = 16  # of the id of a move (``moving.journal``)
 PAGE, BELOW = b"p", b"b"
 _TIME_CHARS: Final = 13
 ID_CHARS: Final = 16
@@ -164,6 +168,12 @@ class Notice:
     head: Annotated[Head, b"i:head"] = schema.NO_HEAD  # of the new revision
     comment: Annotated[int, b"i:comment"] = 0  # the number of the comment
     mention: Annotated[str, MENTION] = ""  # "1": the change names the account
+    moves: Annotated[bytes, b"i:moves"] = b""  # the ids of moves, NOTICED_MOVES at most, one after the other
+    review: Annotated[bytes, b"i:review"] = b""  # the row of a text that was under review (``editing.suggestions``)
+
+    @property
+    def move_ids(self) -> list[bytes]:
+        return [self.moves[start : start + MOVE_CHARS] for start in range(0, len(self.moves), MOVE_CHARS)]
 
     @property
     def place(self) -> bytes:
@@ -223,6 +233,15 @@ def id_of_edit(history: bytes, head: Head) -> bytes:
 
 def id_of_comment(history: bytes, number: int) -> bytes:
     return _id(b"comment %s %d" % (history, number))
+
+
+def id_of_moves(row: bytes, told: bytes) -> bytes:
+    """Return the id of the notice of a move, or of a job's moves of the number ``told``, from the row in ``moves``."""
+    return _id(b"moves %s %s" % (row, told))
+
+
+def id_of_review(row: bytes, state: str) -> bytes:
+    return _id(b"review %s %s" % (row, state.encode()))
 
 
 def _id(text: bytes) -> bytes:

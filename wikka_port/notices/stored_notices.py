@@ -18,7 +18,7 @@ from typing import Final
 
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
-from wikka_port.accounts.tables import ID, SEEN, USERS
+from wikka_port.accounts.tables import ID, NEWS, SEEN, USERS
 from wikka_port.comments.comment_rows import (
     COMMENTS,
     COMMENTS_HEAD,
@@ -28,6 +28,8 @@ from wikka_port.comments.comment_rows import (
     comments_in,
     committed_cells,
 )
+from wikka_port.editing.suggestions import FAMILY as REVIEW_FAMILY
+from wikka_port.editing.suggestions import SUGGESTIONS, Review, Suggestion, suggestion_of
 from wikka_port.files.committing import PageRows, find_page
 from wikka_port.files.refusals import FilesBusy, NoSavedPage
 from wikka_port.limits import (
@@ -36,10 +38,13 @@ from wikka_port.limits import (
     UNREAD_ACCOUNTS,
     UNREAD_KEPT_MS,
 )
+from wikka_port.moving.journal import DELETE, DELETED, MOVES, STATE, Move
 from wikka_port.names import InvalidName, page_key
 from wikka_port.notices.notice_rows import (
     COMMENT,
     INBOX,
+    MOVED,
+    REVIEW,
     Notice,
     first_row_since,
     is_place,
@@ -49,7 +54,7 @@ from wikka_port.notices.notice_rows import (
 from wikka_port.notices.watching import Derive, Watching
 from wikka_port.page_rows import head_of, hidden_in, is_there, text_in
 from wikka_port.rights.rules import FAMILY, PageRights, page_rights
-from wikka_port.schema import Head, revision_row
+from wikka_port.schema import Head, fields_in, revision_row
 
 _COLUMNS: Final = (FAMILY, schema.OWNER, schema.VERSIONCOUNT, schema.NAME, schema.HIDDEN, COMMENTS_HEAD)
 Unread = Sequence[Notice]
@@ -68,14 +73,41 @@ class NoticedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class NoticedMove:
+    move: Move
+    page: NoticedPage  # as it is now; a deleted one as it was
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """The pages and texts of notices, as they are now."""
+
+    pages: Mapping[bytes, NoticedPage]  # by history
+    moves: Mapping[bytes, Sequence[NoticedMove]]  # by place of the notice, of pages that are there or among the deleted
+    reviews: Mapping[bytes, Suggestion]  # by row
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPage:
+    """A moved page, as its watcher may see it."""
+
+    kind: str  # rename, delete or undelete
+    name: str  # the present one
+    former: str = ""  # the name before; "": it may not be seen
+
+
+@dataclass(frozen=True, slots=True)
 class NoticedChange:
-    """The revision or comment of a notice, as it is now."""
+    """The revision, comment, moves or review of a notice, as it is now."""
 
     author: str
     signed: str
-    note: str = ""  # of a revision
+    note: str = ""  # of a revision; the reason of a move
     minor: bool = False
     comment: Comment | None = None
+    moves: Sequence[MovedPage] = ()
+    review: Review | None = None
 
 
 class StoredNotices:
@@ -122,6 +154,41 @@ class StoredNotices:
                 self._unread.popitem(last=False)
         return notices
 
+    def noticed(self, notices: Collection[Notice]) -> Noticed:
+        """Return what the notices, the newest first, are about; moves cost two calls more, texts under review one."""
+        ids = dict.fromkeys(one for notice in notices for one in notice.move_ids)
+        stored = self._rows.rows(MOVES, list(ids), [b"m"])
+        moves = {one: Move(one, **fields_in(Move, cells)) for one, cells in stored.items() if STATE in cells}
+        named: list[tuple[bytes, str]] = []
+        for notice in notices:
+            named += [(moves[one].history, moves[one].target) for one in notice.move_ids if one in moves]
+            named += [(notice.history, notice.page)] if notice.kind not in (MOVED, REVIEW) else []
+        pages = self.pages_of(named)
+        deleted = self._deleted({one.row for one in moves.values() if one.kind == DELETE and one.history not in pages})
+        found = {one.id: page for one in moves.values() if (page := _page_of(one, pages, deleted)) is not None}
+        return Noticed(
+            pages,
+            {
+                notice.place: [
+                    NoticedMove(moves[one], found[one], moves[one].history in pages)
+                    for one in notice.move_ids
+                    if one in found
+                ]
+                for notice in notices
+                if notice.kind == MOVED
+            },
+            self._reviews({notice.review for notice in notices if notice.kind == REVIEW}),
+        )
+
+    def _deleted(self, rows: Collection[bytes]) -> dict[bytes, NoticedPage]:
+        found = self._rows.rows(DELETED, sorted(rows), _COLUMNS)
+        return {row: NoticedPage(text_in(cells, schema.NAME), cells) for row, cells in found.items() if is_there(cells)}
+
+    def _reviews(self, rows: Collection[bytes]) -> dict[bytes, Suggestion]:
+        found = self._rows.rows(SUGGESTIONS, sorted(rows), [REVIEW_FAMILY])
+        stored = ((row, suggestion_of(row, cells)) for row, cells in found.items())
+        return {row: one for row, one in stored if one is not None}
+
     def pages_of(self, notices: Collection[tuple[bytes, str]]) -> dict[bytes, NoticedPage]:
         """Return the present pages, by history, from histories and former names; the newest name stands first.
 
@@ -150,7 +217,7 @@ class StoredNotices:
 
     def changes_of(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> dict[bytes, NoticedChange]:
         """Return what the notices are about, by place, without hidden revisions and comments that are not shown."""
-        there = [one for one in notices if one.history in pages]
+        there = [one for one in notices if one.kind not in (MOVED, REVIEW) and one.history in pages]
         edits = {
             revision_row(one.history, Head(one.head.number, one.head.token)): one
             for one in there
@@ -171,9 +238,14 @@ class StoredNotices:
     # --- changing ----------------------------------------------------------------------------------
 
     def mark_read(self, account: bytes, until_ms: int) -> None:
-        """Mark all notices up to a time as read; an earlier time than before changes nothing."""
-        stored = self._rows.row(USERS, account, [ID, SEEN])
-        seen = stored.get(SEEN, b"")
+        """Mark all notices up to a time as read; an earlier time than before changes nothing.
+
+        A time that is later than now and the newest notice counts as the later of both: else notices that come until
+        then would never be unread.
+        """
+        stored = self._rows.row(USERS, account, [ID, SEEN, NEWS])
+        seen, newest = stored.get(SEEN, b""), stored.get(NEWS, b"")
+        until_ms = min(until_ms, max(self._clock(), int(newest) if newest.isdigit() else 0))
         if ID in stored and (not seen.isdigit() or int(seen) < until_ms):
             self._rows.put(USERS, account, {SEEN: b"%d" % until_ms})
         self._forget_kept(account)
@@ -199,6 +271,13 @@ class StoredNotices:
     def _forget_kept(self, account: bytes) -> None:
         with self._lock:
             self._unread.pop(account, None)
+
+
+def _page_of(
+    move: Move, pages: Mapping[bytes, NoticedPage], deleted: Mapping[bytes, NoticedPage]
+) -> NoticedPage | None:
+    """Return the page of a move, or None if it was deleted by a later one, or erased."""
+    return pages.get(move.history) or deleted.get(move.row)
 
 
 def _edit(cells: Cells) -> NoticedChange:

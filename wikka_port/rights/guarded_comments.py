@@ -118,6 +118,14 @@ class GuardedComments:
             return NotYours()
         return TooLate(EDITABLE_MS // 60_000) if now_ms - comment.time_ms >= EDITABLE_MS else None
 
+    def require_edit(self, number: int, now_ms: int) -> str:
+        """Return the text of the visitor's own comment.  Raises NotYours, TooLate, NoSuchComment."""
+        comment = self.comment_at(number)
+        refused = self._edit_refusal(comment, now_ms) if comment.is_visible else NoSuchComment()
+        if refused is not None:
+            raise refused
+        return comment.text
+
     def require_post(self) -> None:
         """Raise NotAllowed unless the visitor may write comments; each change checks its right again."""
         self._access.require(self.page, Privilege.COMMENT_POST)

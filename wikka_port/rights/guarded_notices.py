@@ -1,5 +1,8 @@
 """The notices and watches of the visitor: the entry point of ``notices`` for handlers.
 
+A notice of moves counts and names only those of its pages that the visitor may read: deleted ones by the rights that
+they had, and former names by those that the page would have under them.
+
 The rights to the page of a notice are read whenever it is shown or counted, for comments those to read comments.  A
 notice of a page that the visitor may no longer read, that was deleted, or whose revision or comment is hidden is left
 out, of numbers too.  A watch of such a page is listed by the name that it had when the watch began.
@@ -9,19 +12,26 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from wikka_port.accounts.settings import Settings
 from wikka_port.comments.recent_comments import beginning_of
+from wikka_port.editing.suggestions import ACCEPTED, REFUSED, Suggestion
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, NOTICES_COUNTED, NOTICES_SCANNED
+from wikka_port.moving.journal import DELETE, RENAME, UNDELETE
 from wikka_port.names import page_key
-from wikka_port.notices.notice_rows import COMMENT, Notice, Watch, below_target, page_target, targets_of
-from wikka_port.notices.stored_notices import NoticedChange, NoticedPage, StoredNotices
+from wikka_port.notices.notice_rows import COMMENT, MOVED, REVIEW, Notice, Watch, below_target, page_target, targets_of
+from wikka_port.notices.stored_notices import MovedPage, Noticed, NoticedChange, NoticedMove, StoredNotices
 from wikka_port.page_rows import Page
 from wikka_port.pages import StoreUnavailable
 from wikka_port.rights.access import PageAccess
-from wikka_port.rights.rules import Privilege
+from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.schema import OF_ACCOUNTS, folded
+
+Moves = Mapping[bytes, Sequence[NoticedMove]]  # by place of the notice
+_MOVED: Final[Mapping[str, str]] = {RENAME: "renamed", DELETE: "deleted", UNDELETE: "restored"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +52,14 @@ class ListedNotice:
         return self.notice.place.decode()
 
     @property
+    def kind(self) -> str:
+        """``edit``, ``new``, ``comment``, ``review``, or of moves ``renamed``, ``deleted``, ``restored``, ``moved``."""
+        kinds = {one.kind for one in self.change.moves}
+        return _MOVED[kinds.pop()] if len(kinds) == 1 else self.notice.kind
+
+    @property
     def beginning(self) -> str:
-        """The beginning of the comment, or the note of the edit."""
+        """The beginning of the comment, the note of the edit, the reason of a move, or the words of who decided."""
         comment = self.change.comment
         return self.change.note if comment is None else beginning_of(comment.text)
 
@@ -101,8 +117,7 @@ class GuardedNotices:
             return 0
         try:
             notices = self._notices.unread(self._account, after_ms)
-            pages = self._notices.pages_of([(one.history, one.page) for one in notices]) if notices else {}
-            readable = self._readable(notices, pages)
+            readable = self._readable(notices) if notices else {}
         except StoreUnavailable:  # the page itself was read, and can be shown without the number
             return 0
         return min(len(readable), NOTICES_COUNTED + 1)
@@ -111,27 +126,91 @@ class GuardedNotices:
         """Return those of the notices that the visitor may read, as ``part`` does."""
         if not notices:
             return []
-        pages = self._notices.pages_of([(one.history, one.page) for one in notices])
-        readable = self._readable(notices, pages)
-        changes = self._notices.changes_of(readable, pages)
+        noticed = self._notices.noticed(notices)
+        moves = self._readable_moves(noticed)
+        readable = self._readable_of(notices, noticed, moves)
+        changes = self._notices.changes_of(readable, noticed.pages) | self._beside_changes(readable, noticed, moves)
         return [
-            ListedNotice(one, pages[one.history].name, changes[one.place], 0 <= after_ms < one.time_ms)
+            ListedNotice(one, _page_name(one, noticed, changes[one.place]), changes[one.place], is_unread)
             for one in readable
             if one.place in changes
+            for is_unread in (0 <= after_ms < one.time_ms,)
         ]
 
-    def _readable(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> list[Notice]:
+    def _readable(self, notices: Collection[Notice]) -> list[Notice]:
+        noticed = self._notices.noticed(notices)
+        return self._readable_of(notices, noticed, self._readable_moves(noticed))
+
+    def _readable_of(self, notices: Collection[Notice], noticed: Noticed, moves: Moves) -> list[Notice]:
+        pages = noticed.pages
         rights = {page.name: page.rights for page in pages.values()}
         pages_read = self._access.readable_of(rights)
         comments_read = pages_read
         if any(one.kind == COMMENT for one in notices):
             comments_read = self._access.readable_of(rights, Privilege.COMMENT_READ)
-        return [
-            one
-            for one in notices
-            if one.history in pages
-            and pages[one.history].name in (comments_read if one.kind == COMMENT else pages_read)
+
+        def may_read(one: Notice) -> bool:
+            if one.kind == MOVED:
+                return bool(moves[one.place])
+            if one.kind == REVIEW:
+                return self._is_decided(noticed.reviews.get(one.review))
+            names = comments_read if one.kind == COMMENT else pages_read
+            return one.history in pages and pages[one.history].name in names
+
+        return [one for one in notices if may_read(one)]
+
+    def _is_decided(self, one: Suggestion | None) -> bool:
+        """Return whether the text is the account's, and somebody has decided on it; it needs no right to its page."""
+        if one is None or one.signed not in OF_ACCOUNTS or folded(one.who).encode() != self._account:
+            return False
+        return one.review is not None and one.review.state in (ACCEPTED, REFUSED)
+
+    def _readable_moves(self, noticed: Noticed) -> Moves:
+        """Return by place of the notice the moves of pages that the visitor may read."""
+        each = [(place, one) for place, moves in noticed.moves.items() for one in moves]
+        may = self._may_read_each([(one.page.name, one.page.rights) for _, one in each])
+        readable: dict[bytes, list[NoticedMove]] = {place: [] for place in noticed.moves}
+        for (place, one), is_readable in zip(each, may, strict=True):
+            if is_readable:
+                readable[place].append(one)
+        return readable
+
+    def _may_read_each(self, pages: Sequence[tuple[str, PageRights]]) -> list[bool]:
+        """Return for each page whether the visitor may read it; several deleted pages may have had one name."""
+        rounds: list[dict[str, PageRights]] = []
+        of_round = []
+        for name, rights in pages:
+            number = next((n for n, one in enumerate(rounds) if one.get(name, rights) == rights), len(rounds))
+            if number == len(rounds):
+                rounds.append({})
+            rounds[number][name] = rights
+            of_round.append(number)
+        readable = [self._access.readable_of(one) for one in rounds]
+        return [name in readable[number] for (name, _), number in zip(pages, of_round, strict=True)]
+
+    def _beside_changes(
+        self, readable: Collection[Notice], noticed: Noticed, moves: Moves
+    ) -> dict[bytes, NoticedChange]:
+        """Return what the notices of moves and of decisions are about, by place."""
+        found = {}
+        for notice in readable:
+            if notice.kind == MOVED:
+                found[notice.place] = self._moved(moves[notice.place])
+            elif notice.kind == REVIEW:
+                review = noticed.reviews[notice.review].review
+                assert review is not None, "it is readable"
+                found[notice.place] = NoticedChange("", "", review.said, review=review)
+        return found
+
+    def _moved(self, moves: Sequence[NoticedMove]) -> NoticedChange:
+        """Return the moves with those former names under which the visitor could read the pages."""
+        former = self._may_read_each([(one.move.source, one.page.rights) for one in moves])
+        move = moves[0].move
+        pages = [
+            MovedPage(one.move.kind, one.page.name, one.move.source if is_seen else "")
+            for one, is_seen in zip(moves, former, strict=True)
         ]
+        return NoticedChange(move.by, move.signed, move.reason, moves=pages)
 
     def mark_read(self, until_ms: int) -> None:
         self._notices.mark_read(self._account, until_ms)
@@ -185,6 +264,13 @@ class GuardedNotices:
 
     def take_settings(self, settings: Settings) -> None:
         self._notices.watching.take_settings(self._account, settings)
+
+
+def _page_name(notice: Notice, noticed: Noticed, change: NoticedChange) -> str:
+    """Return the present name of the page, of several moved ones that of the first."""
+    if change.moves:
+        return change.moves[0].name
+    return notice.page if change.review is not None else noticed.pages[notice.history].name
 
 
 def history_of(page: Page) -> bytes:

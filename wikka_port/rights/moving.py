@@ -10,6 +10,7 @@ An object serves one request, or one job.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from wikka_port.accounts.audit import Audit
@@ -36,18 +37,23 @@ COMMAND: Final = "command"
 class GuardedMoves:
     """Moves of pages within one visitor's rights; implements ``moving.mass.Hands``."""
 
-    def __init__(self, wiki: Wiki, visitor: Visitor, decide: Decide) -> None:
+    def __init__(self, wiki: Wiki, visitor: Visitor, decide: Decide, job: bytes = b"") -> None:
+        """``job`` is the job in which the pages are moved."""
         self.visitor = visitor
         self.wiki = wiki
         self._decide = decide
+        self._job = job
         self._audit = Audit(wiki.rows, clock_ms)
+
+    def of_job(self, job: bytes) -> GuardedMoves:
+        return GuardedMoves(self.wiki, self.visitor, self._decide, job)
 
     @property
     def rows(self) -> Rows:
         return self.wiki.rows
 
     def _by(self, reason: str) -> By:
-        return By(self.visitor.signature, self.visitor.signed, reason[:REASON_CHARS_MAX])
+        return By(self.visitor.signature, self.visitor.signed, reason[:REASON_CHARS_MAX], self._job)
 
     def _allow(self, name: str, privilege: Privilege, exists: bool = True) -> Allow:
         def allow(rights: PageRights) -> None:
@@ -198,7 +204,8 @@ class GuardedMoves:
             raise NotMoved(
                 name, _("{name} is a page of its own by now. Delete it first, or choose another name.", name=name)
             )
-        self.wiki.mover.delete(name, self._by(_w("Renamed back")), allow=self._allow(normalise(name), Privilege.RENAME))
+        by = replace(self._by(_w("Renamed back")), quiet=True)
+        self.wiki.mover.delete(name, by, allow=self._allow(normalise(name), Privilege.RENAME))
 
     def undelete_page(self, name: str, row: bytes) -> None:
         """Bring back the deleted page of a row.  Raises NotAllowed, NotMoved."""

@@ -418,9 +418,7 @@ def _check_size(rules: Rules) -> None:
         raise BadList(None, _("There can be lists for {most} prefixes at most.", most=PREFIXES_MAX))
     others = (SETTINGS, SETTINGS_REVISION)
     lists = {
-        column: value
-        for column, value in rules.cells.items()
-        if not column.startswith(BLOCK) and column not in others
+        column: value for column, value in rules.cells.items() if not column.startswith(BLOCK) and column not in others
     }
     size = sum(len(column) + len(value) for column, value in lists.items())
     if size > RULES_BYTES_MAX:

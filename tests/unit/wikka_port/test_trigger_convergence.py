@@ -26,7 +26,7 @@ from tests.support.fake_tables import Run, Stepper, Tables, write_slices
 from wikka_port import schema, triggers
 from wikka_port.names import page_key
 from wikka_port.next_revision import draft_after
-from wikka_port.page_rows import page_cells, revision_cells
+from wikka_port.page_rows import change_entry, page_cells, revision_cells
 from wikka_port.search.postings import STEMS, column_of, parse_stems, stem_of_row
 from wikka_port.wanted import wanted_pages
 
@@ -108,7 +108,7 @@ class World:
                 schema.revision_row(key, draft.head), revision_cells(draft), self.clock
             )
             self.tables.table(schema.PAGES).put(key, now, self.clock)
-            row, entry = triggers.change_entry(key, draft.head, now, schema.USER, schema.NOTE)
+            row, entry = change_entry(key, draft.head, now, schema.USER, schema.NOTE)
             self.entries[row] = entry
         change = Change(schema.PAGES, key, self.clock, "", cells, {}, before)
         for (_, queued), queue in self.queues.items():

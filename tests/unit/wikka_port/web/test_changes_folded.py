@@ -11,8 +11,7 @@ from wikka_port import schema
 from wikka_port.change_lists import EVERY_CHANGE, ChangeFilter, days_folded, folded_by_page
 from wikka_port.listings import RecentChange
 from wikka_port.next_revision import draft_after
-from wikka_port.page_rows import page_cells, page_of, revision_cells
-from wikka_port.triggers import change_entry
+from wikka_port.page_rows import change_entry, page_cells, page_of, revision_cells
 
 DAY_MS = 86_400_000
 
@@ -89,7 +88,7 @@ def test_the_page_of_changes_says_sizes_and_folds(web: WikiClient) -> None:
     assert '/Home/diff?a=1&amp;b=3"' in text
     assert "undo" not in text, "nobody is signed in"
     flat = web.get("/-/recentchanges?fold=no").text
-    assert "<details class=\"same-page\">" not in flat
+    assert '<details class="same-page">' not in flat
     assert shown(flat) == ["±0", "−50", "+3", "+1,200"]
     assert shown(web.get("/Home/revisions").text) == ["±0", "−50", "+1,200"]
 

@@ -144,3 +144,14 @@ def test_who_is_mentioned_gets_one_notice_if_the_page_may_be_read(web: WikiClien
 def test_names_in_a_text() -> None:
     assert mentioned("(@Ada) @Öl-Fan. a@b @@c @x.y. @", "@ada") == ("ol-fan", "x.y")
     assert len(mentioned(" ".join(f"@a{number}" for number in range(99)))) == MENTIONS_MAX
+
+
+def test_a_time_to_come_marks_nothing_that_comes_until_then(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.")
+    place = f"{0:013d}{'0' * 16}"
+    act(ada, "read", place)
+    assert unread(ada) == ""
+    bob.save("/Home", "His next edit.")
+    assert unread(ada) == "1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from wikka_port.antispam.policy import Policy
 from wikka_port.antispam.stored_policy import policy_history, read_policy, write_policy
 from wikka_port.editing.suggestions import SUGGESTIONS
 from wikka_port.limits import REVIEWS_MAX, REVIEWS_OF_NETWORK
+from wikka_port.names import page_key
+from wikka_port.notices.notice_rows import INBOX
 from wikka_port.rights.rules import PageRights, Privilege
 
 SPAM = "Buy cheap viagra online, order now! https://pills.example"
@@ -276,5 +279,97 @@ def test_watchers_learn_of_what_was_accepted_as_its_authors(web: WikiClient) -> 
     text = ada.get("/-/inbox").text
     assert re.sub("<.*?>", "", text).count("Mia edited") == 1
     assert re.sub("<.*?>", "", text).count("Mia commented") == 1
-    for browser in (mia, root):
-        assert "There is no notice for you" in browser.get("/-/inbox").text
+    assert sorted(inbox(mia)) == ["new Your comment on P was accepted", "new Your edit of P was accepted"]
+    assert inbox(root) == []
+
+
+def inbox(browser: WikiClient) -> list[str]:
+    found = re.findall(r'<li><span class="entry">(.*?)</span>\n', browser.get("/-/inbox").text, re.DOTALL)
+    return [" ".join(re.sub("<.*?>", "", one).split()) for one in found]
+
+
+def test_an_author_learns_of_the_decision_and_nobody_else_does(web: WikiClient) -> None:
+    mia, eve, root = web.signed_in("Mia"), web.signed_in("Eve"), web.signed_in("Root", admin=True)
+    refused = send(mia, "/P", FARM).headers["Location"]
+    accepted = send(mia, "/Q", FARM).headers["Location"]
+    withdrawn = send(mia, "/R", FARM).headers["Location"]
+    assert send(web, "/S", FARM).status_code == 303, "a visitor's, which nobody can be told of"
+    assert inbox(mia) == []
+    mia.post("/-/held", {**mia.form_of(mia.get(withdrawn)), "withdraw": "1"})
+    assert decide(root, refused, "refuse", said="No shops <b>").status_code == 303
+    assert decide(root, accepted, "accept").status_code == 303
+    assert decide(root, waiting(root)[0], "refuse", said="No.").status_code == 303
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.READ: "Olga"})
+    assert sorted(inbox(mia)) == [
+        "new Your edit of P was refused No shops &lt;b&gt;",
+        "new Your edit of Q was accepted",
+    ], "it is about his own text, whatever the page's rights are by now"
+    assert refused.replace("&", "&amp;") in mia.get("/-/inbox").text
+    for other in (eve, root):
+        assert inbox(other) == []
+    rows = web.wiki.rows.data[INBOX]
+    assert {row.partition(b"\0")[0] for row in rows} == {b"mia"}
+    for row in list(rows):
+        rows[b"eve" + row[3:]] = rows[row]
+    assert inbox(eve) == [], "a notice about the text of somebody else says nothing"
+
+
+def test_a_decision_is_made_once(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    place = send(mia, "/P", FARM).headers["Location"]
+    form = root.form(place)
+    one = web.wiki.suggestions.reviewed("P", place.rpartition("=")[2])
+    assert one is not None
+    assert root.post("/-/held", {**form, "refuse": "1", "said": "first"}).status_code == 303
+    assert root.post("/-/held", {**form, "refuse": "1", "said": "second"}).status_code == 409
+    assert not web.wiki.suggestions.decide(one, "refused", "third")
+    assert inbox(mia) == ["new Your edit of P was refused first"]
+
+
+def test_a_change_of_ones_own_comment_waits_as_a_new_one_does(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    web.wiki._now_ms = int(web.now * 1_000)
+    for browser, place in ((mia, 1), (web, 2)):
+        form = browser.form("/P/comments")
+        assert browser.post("/P/comments", {**form, "body": f"Words {place}.", "send": "1"}).status_code == 303
+        changed = browser.form(f"/P/comments?edit={place}")
+        shared_clock_of(browser, 60)
+        answer = browser.post("/P/comments", {**changed, "body": f"{SPAM} {place}", "send": "1"})
+        held = answer.headers["Location"]
+        assert held.startswith("/-/held?page=P&id=")
+        shown = web.get("/P/comments").text
+        assert f"Words {place}." in shown, "readers see it as it was"
+        assert "pills.example" not in shown
+        assert f"Words {place}." in re.sub("<.*?>", "", root.get(held).text), "beside the change"
+        web.wiki._now_ms += 3_600_000
+        web.now += 3_600
+        assert decide(root, held, "accept").status_code == 303, "long after the 15 minutes, in which it was sent"
+        page = web.wiki.page("P")
+        assert page is not None
+        assert page.comments.count == place, "it is no new one"
+        text = web.wiki.comments.comment_at(page_key("P"), place, page.comments).text
+        assert text == f"{SPAM} {place}"
+        web.wiki.comments.change("P", b"", place, lambda one: replace(one, text="Seen."), allow=lambda _n, _r: None)
+    assert inbox(mia) == ["new Your comment on P was accepted"]
+
+
+def test_a_change_of_a_comment_of_somebody_else_does_not_wait(web: WikiClient) -> None:
+    mia, eve = web.signed_in("Mia"), web.signed_in("Eve")
+    web.wiki._now_ms = int(web.now * 1_000)
+    mia.post("/P/comments", {**mia.form("/P/comments"), "body": "Words.", "send": "1"})
+    form = eve.form("/P/comments")
+    shared_clock_of(eve, 60)
+    assert eve.post("/P/comments", {**form, "edit": "1", "body": SPAM, "send": "1"}).status_code == 409
+    late = mia.form("/P/comments?edit=1")
+    web.now += 3_600
+    shared_clock_of(mia, 0)
+    answer = mia.post("/P/comments", {**late, "body": SPAM, "send": "1"})
+    assert (answer.status_code, SPAM in answer.text) == (409, True)
+    assert waiting(web.signed_in("Root", admin=True)) == []
+
+
+def test_the_settings_lead_to_ones_own_texts(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for path in ("/-/settings", "/-/watches", "/-/held"):
+        assert '<a href="/-/held"' in mia.get(path).text
+    assert "Sign out" not in web.get("/-/held").text, "a visitor without an account has no tabs"
