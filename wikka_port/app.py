@@ -20,7 +20,7 @@ from wikka_port import cookies
 from wikka_port.accounts.factory import public_address
 from wikka_port.api.dispatch import DESCRIPTION, answer_call
 from wikka_port.api.operations import OPERATIONS, PREFIX
-from wikka_port.assets import language_of, texts_asset
+from wikka_port.assets import compressed, language_of, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
@@ -215,7 +215,12 @@ def _static(site: Site, request: Request, name: str) -> Response:
     asset = texts_asset(site.assets, site.languages.catalogue(code)) if code else site.assets.get(name)
     if asset is None:
         raise NotFound
-    response = Response(asset.content, content_type=asset.mimetype)
+    is_compressed = request.accept_encodings.quality("gzip") > 0
+    content = compressed(asset.content) if is_compressed else asset.content
+    response = Response(content, content_type=asset.mimetype)
+    response.headers["Vary"] = "Accept-Encoding"
+    if is_compressed:
+        response.headers["Content-Encoding"] = "gzip"
     # An address with the hash of a different version still gets the file, but no cache may keep it.
     response.headers["Cache-Control"] = _FOREVER if request.path == asset.url else "no-cache"
     return response

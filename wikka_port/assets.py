@@ -5,11 +5,13 @@ The texts that scripts show to people are a separate script: ``static/texts.js``
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 from typing import Final
 
@@ -49,6 +51,12 @@ class Asset:
     content: bytes
     mimetype: str
     url: str
+
+
+@lru_cache(maxsize=64)
+def compressed(content: bytes) -> bytes:
+    """Return an asset's content as gzip, which browsers of slow phones get: a quarter of its bytes."""
+    return gzip.compress(content, 9, mtime=0)
 
 
 def load_assets() -> Mapping[str, Asset]:

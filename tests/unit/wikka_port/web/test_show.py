@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 
 import pytest
@@ -263,3 +264,19 @@ def test_on_an_open_wiki_a_visitor_without_an_account_is_a_reader(web: WikiClien
     web.wiki.save("P", "{{nosuchaction}}", author="a", base=0)
     assert "notice" not in web.get("/P").text
     assert "There is no action nosuchaction." in web.signed_in("Rita").get("/P").text
+
+
+@pytest.mark.parametrize(
+    ("accepted", "is_compressed"),
+    [("gzip, deflate, br", True), ("br;q=1, gzip;q=0.5", True), ("gzip;q=0", False), ("br", False), ("", False)],
+)
+def test_styles_and_scripts_are_compressed_for_who_takes_that(
+    web: WikiClient, accepted: str, is_compressed: bool
+) -> None:
+    plain = web.get("/-/static/x/wiki.css")
+    answer = web.get("/-/static/x/wiki.css", headers={"Accept-Encoding": accepted})
+    assert answer.headers["Vary"] == "Accept-Encoding"
+    assert answer.headers.get("Content-Encoding") == ("gzip" if is_compressed else None)
+    assert (gzip.decompress(answer.data) if is_compressed else answer.data) == plain.data
+    assert len(answer.data) == int(answer.headers["Content-Length"])
+    assert (3 * len(answer.data) < len(plain.data)) == is_compressed
