@@ -119,6 +119,10 @@ def figures_of(flow_run: FlowRun) -> Figures:
 def extras_of(workload: str, flow_run: FlowRun) -> dict[str, Any]:
     """Return the figures that only this workload has, by what they are of."""
     sent = flow_run.sent
+    if workload == "W3":
+        return {"burst": {"drained_after_s": drained_after_s(flow_run)}}
+    if workload == "W4":
+        return {"faults": {"count": len(flow_run.kills_ns), "pause_ms": spread_of(pauses_ms(flow_run))}}
     if workload == "W5":
         return {"celebrity": {"tweets": len(sent.marked.celebrity), "completion_ms": spread_of(completions_ms(sent))}}
     if workload == "W6":

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from .machine import busy_s
+from .machine import Contention, busy_s, contention
 
 SHORTEST_S: Final = 0.5  # of a stretch whose share says something: the kernel counts in ticks of 10 ms
 
@@ -40,11 +40,18 @@ class RoleWatch:
         self._before: list[float] = []
         self._ticks_before: list[dict[int, int]] = []  # of each process of a role
         self._began = 0.0, 0.0, 0.0  # moment, seconds of the cores, seconds of this process and the roles
+        self._contended = Contention()
 
     def begin(self) -> None:
         self._before = self._cpu_s()
         self._ticks_before = self._ticks_of_each()
+        self._contended = contention()
         self._began = time.monotonic(), busy_s(), self._known_s()
+
+    def contention(self) -> dict[str, float | None]:
+        """Return the shares of steal and of pressure; see ``machine.Contention``."""
+        elapsed_s = time.monotonic() - self._began[0]
+        return contention().shares_since(self._contended, elapsed_s, os.cpu_count() or 1)
 
     def others_share(self) -> float | None:
         """Return the share of the cores that other programs than this one and the roles took; None if unknown."""

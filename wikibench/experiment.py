@@ -167,6 +167,7 @@ class Experiment:
             },
             "environment": environment(),
             "others_cpu_share": self._watch.others_share(),
+            "contention": self._watch.contention(),
             "roles": roles_of(self._watch.uses(), result.recorder.count() + result.warm_up.count()),
         }
         found = summarize(

@@ -13,7 +13,7 @@ from typing import Final
 from .injector import Injector, PlanSource
 from .pacing import Planned
 from .request_log import RequestLog
-from .summary import Replay
+from .summary import Crew, Replay
 from .visits import Load
 
 LIVE_S: Final = 1.0  # between two live lines; drawing one costs the generator about a millisecond
@@ -66,6 +66,7 @@ def result_of(injector: Injector) -> Replay:
         open_limit=load.open_requests,
         connections=injector.connections,
         retried=injector.retried,
+        crew=Crew(planned=injector.finished),
     )
 
 

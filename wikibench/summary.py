@@ -13,11 +13,20 @@ from gauge.histogram import Histogram
 from gauge.processes import RoleUse
 
 from .latency import PERCENTILES, Figures, Interval, Recorder, Sample
-from .limits import CLOCK_MS, CPU_WARNING_SHARE, OTHERS_CPU, OWN_LATENESS_WARNING_MS, ROLE_LIMIT_SHARE
+from .limits import (
+    CLOCK_MS,
+    CPU_JUDGED_S,
+    CPU_LIMIT_SHARE,
+    CPU_WARNING_SHARE,
+    OTHERS_CPU,
+    OWN_LATENESS_WARNING_MS,
+    ROLE_LIMIT_SHARE,
+)
 from .outcome import FAILED, Kind, Outcome
 from .requirements import Requirement, Verdict, judge
 
 FORMAT: Final = "wikibench-report-2"
+WAITED: Final = "for {:.0%} of the time some program waited for a core (pressure)"
 Json = dict[str, Any]
 
 
@@ -29,7 +38,7 @@ class Crew:
     lost: int = 0  # workers that died, or were not heard of any more
     busiest_cpu_s: float | None = None  # of the busiest worker, if there are several
     controller_cpu_s: float = 0.0
-    planned: int | None = None  # requests that were due, where a controller has counted them
+    planned: int | None = None  # requests of the trace that were due; an edit is one of them, and its save none
     lost_requests: int = 0  # of lost workers: due, and nobody knows their end
     starved: int = 0  # requests that were due before their worker had them
     clock_ms: float = 0.0  # how far starts of different workers may be from one clock
@@ -121,6 +130,7 @@ def summarize(replay: Replay, verdicts: Sequence[Verdict], about: Json, not_vali
             "failed": replay.warm_up.failed(),
         },
         "requests": {
+            "planned": replay.crew.planned,
             "counted": recorder.count(),
             "failed": recorder.failed(),
             "conflicts": recorder.count(outcomes=[Outcome.CONFLICT]),
@@ -241,8 +251,16 @@ def machine_lines(summary: Json) -> list[str]:
     if share is None:
         return lines
     what = "all programs but the generator" if not lines else "programs beside generator and watched ones"
-    warning = ": they disturb the figures" if lines and share > OTHERS_CPU else ""
-    return [*lines, f"machine: {what} took {share:.0%} of the cores{warning}"]
+    said = "" if lines else "; which of them is the wiki is not known without --watch, so nothing is judged by it"
+    warning = ": they disturb the figures" if lines and share > OTHERS_CPU else said
+    return [*lines, f"machine: {what} took {share:.0%} of the cores{warning}", *_contention_lines(summary)]
+
+
+def _contention_lines(summary: Json) -> list[str]:
+    found = summary.get("contention", {})
+    words = {"stolen_share": "the host kept {:.0%} of the cores (steal)", "waited_share": WAITED}
+    said = [text.format(found[name]) for name, text in words.items() if found.get(name) is not None]
+    return [f"contention: {', '.join(said)}"] if said else []
 
 
 def _measure(wanted: Requirement, replay: Replay) -> float | None:
@@ -356,6 +374,11 @@ def why_not_valid(replay: Replay, late_ms: float) -> list[str]:
         )
     if crew.clock_ms > CLOCK_MS:
         found.append(f"the clocks of workers and controller may be {crew.clock_ms:.4g} ms apart; over {CLOCK_MS:g} ms")
+    if replay.elapsed_s >= CPU_JUDGED_S and replay.cpu_share >= CPU_LIMIT_SHARE:
+        found.append(
+            f"the generator used {replay.cpu_share:.0%} of a core; from {CPU_LIMIT_SHARE:.0%} on it is the limit "
+            "itself: share the load among --workers, or ask for less"
+        )
     p99_ms = milliseconds(replay.own_lateness, 99.0)
     if p99_ms is not None and p99_ms > late_ms:
         found.append(

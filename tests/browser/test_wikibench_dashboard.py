@@ -69,6 +69,8 @@ def follow_and_stop(browser: Any, process: subprocess.Popen[str], url: str, tmp_
         page.locator("[data-plot=rate] summary").click()
         page.wait_for_selector("[data-plot=rate] tbody tr:nth-child(2)")
     owner, guest = pages
+    zooms_while_figures_come(owner)
+    fits_paper(guest)
     assert not guest.locator("#stop").is_visible()
     text = requests.get(bare + "metrics", timeout=5).text
     assert re.search(r'^wikibench_requests_total\{kind="page",outcome="2xx"\} [1-9]', text, re.M)
@@ -82,6 +84,34 @@ def follow_and_stop(browser: Any, process: subprocess.Popen[str], url: str, tmp_
     assert process.wait(30) == 130
     assert (tmp_path / "out" / "report.html").exists()
     assert said == []
+
+
+def zooms_while_figures_come(page: Any) -> None:
+    ends = "(name) => [charts[name].scales.x.min, charts[name].scales.x.max]"
+    scales = f"page.then(({{charts}}) => ['latency', 'rate'].map({ends}))"
+    page.wait_for_selector("[data-plot=rate] tbody tr:nth-child(4)")
+    page.click("#zoom-in")
+    page.wait_for_selector("#zoom-whole:enabled")
+    latency, rate = page.evaluate(scales)
+    assert latency == rate
+    assert 0 < latency[0] < latency[1]
+    seen = page.locator("[data-plot=rate] tbody tr").count()
+    page.wait_for_selector(f"[data-plot=rate] tbody tr:nth-child({seen + 2})")
+    assert page.evaluate(scales) == [latency, rate], "new figures leave the zoom as it is"
+    page.click("#zoom-whole")
+    page.wait_for_selector("#zoom-whole:disabled")
+    assert page.evaluate(scales)[0][0] == 0
+
+
+def fits_paper(page: Any) -> None:
+    """The page was opened dark; on paper it is dark on light, and has its plots without what only a screen can use."""
+    page.emulate_media(media="print")
+    assert page.locator("[data-plot=latency] canvas").is_visible()
+    assert page.locator("#kinds tr").first.is_visible()
+    assert page.locator("button:visible, details:visible").count() == 0
+    ink = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
+    assert ink == "#22262b"
+    page.emulate_media(media="screen")
 
 
 def test_a_search_has_its_tries_and_its_answer_so_far(browser: Any, tmp_path: Path) -> None:

@@ -103,6 +103,24 @@ def test_a_search_that_the_generator_ended_is_not_valid(wiki: FakeWiki, trace: P
     assert "no rate kept the requirement" in result.output
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_planned_request_is_one_of_those_that_the_report_counts(
+    wiki: FakeWiki, trace: Path, edits: Path, tmp_path: Path, workers: int
+) -> None:
+    """C1 of the crew: planned = answered + failed + lost + interrupted.  A save belongs to its edit."""
+    out = tmp_path / "out.json"
+    words = ("--target", wiki.url, "--allow-edits", "--warm-up", "0.005s", "--workers", workers, "--json", out)
+    result = command("replay", trace, edits, *words)
+    assert result.exit_code == 0, result.output
+    found = json.loads(out.read_text())
+    requests = found["requests"]
+    assert requests["planned"] == 25
+    saves = sum(row["count"] for row in found["by_kind"] if row["kind"] == "edit-save")
+    assert len(wiki.saves) == 5
+    assert found["warm_up"]["requests"] + requests["counted"] + requests["lost"] == 25 + len(wiki.saves)
+    assert saves <= len(wiki.saves), "those of the warm-up are counted there"
+
+
 # -- searching
 
 
@@ -112,10 +130,11 @@ def test_a_search_offers_the_rate_that_it_says_whatever_the_shape_of_the_trace(w
     times = [n / 20 for n in range(20)] + [1 + n / 60 for n in range(60)]  # 20/s, then 60/s: 40/s in the mean
     trace.write_text("".join(f"{n} {1_000 + at:.3f} http://w/Page{n} -\n" for n, at in enumerate(times)))
     words = ("search", trace, "--target", wiki.url, "--require", "errors<=0", "--duration", "0.3s")
-    result = command(*words, "--from", 100, "--to", 100, "--report", out)
+    answer = tmp_path / "answer.json"
+    result = command(*words, "--from", 100, "--to", 100, "--report", out, "--json", answer)
     assert result.exit_code == 0, result.output
     assert "every rate kept the requirement, up to 100.0 per second: raise --to" in result.output.replace("\n", " ")
-    assert len(wiki.gets[1:]) == 30
+    assert len(wiki.gets[1:]) == json.loads(answer.read_text())["sent"] == 30
     assert wiki.gets[1] != "/Page0", "each try begins anywhere in the trace"
     summary = json.loads((out / "report.json").read_text())
     assert summary["pace"]["poisson_seed"] is not None, "the report says how its requests were drawn"

@@ -1,7 +1,7 @@
 """Maps: how a kind of wiki spells the addresses of its pages, its edit form, its sign-in and its access log (pure).
 
     [wiki]   view, edit    addresses with {title}, escaped; or {path} and {page}, which are those of the trace
-             escape        how a name is spelt (``ESCAPES``)
+             escape        how a name is spelt (``ESCAPES``);  root: the page that a rule reads no name of, such as of /
              titles        the address of a list of all pages;  titles_as: how the list is written (``TITLES_AS``)
     [form]   text          the name of the text area;  save: of the button, empty for the first that saves
              saved         statuses that say that an edit is saved
@@ -65,6 +65,7 @@ class WikiRules:
     view: str = "{path}"
     edit: str = "{page}/edit"
     escape: str = "plain"
+    root: str = ""  # the page at an address without a name; empty if such an address is none of a page
     titles: str = "/api/titles"  # empty if the wiki has no list
     titles_as: str = "lines"
 
@@ -150,8 +151,11 @@ class Map:
         return self.canonical(unquote(path.partition("?")[0]).lstrip("/"))
 
     def canonical(self, title: str) -> str:
-        """Return the one name of a page, with blanks; a mark of order or case that the wiki ignores is gone."""
-        return ESCAPES[self.wiki.escape](title).strip()
+        """Return the one name of a page, with blanks; a mark of order or case that the wiki ignores is gone.
+
+        An empty title is that of the root page.
+        """
+        return (ESCAPES[self.wiki.escape](title) or self.wiki.root).strip()
 
     def escaped(self, title: str) -> str:
         """Return the canonical form of a title as an address has it, in a path or a query."""

@@ -156,7 +156,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 
 
 @click.command("clients", context_settings=CONTEXT)
-@click.argument("trace", type=click.Path(exists=True, allow_dash=True))
+@click.argument("traces", nargs=-1, required=True, type=click.Path(exists=True, allow_dash=True), metavar="TRACE...")
 @click.option("--target", required=True, help="The wiki, such as http://127.0.0.1:8080")
 @click.option("--number", type=Numbers(), default="1", show_default=True, help="Clients, one stretch for each number.")
 @click.option("--think", type=Duration(), default=0.0, show_default=True, help="Mean pause of a client (exponential).")
@@ -173,7 +173,7 @@ class Numbers(click.ParamType[tuple[int, ...]]):
 @click.option("--connections", type=click.Choice(["pooled", "fresh"]), default="pooled", help="Kept, or one a request.")
 @click.option("--watch", type=ProcessesOfRole(), multiple=True, metavar="ROLE=PID,...", help="As of replay.")
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures here too.")
-def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None, **given: Any) -> None:
+def clients(traces: tuple[str, ...], target: str, number: tuple[int, ...], file: Path | None, **given: Any) -> None:
     """Ask with so many clients, each of which waits for its answer: a closed loop.
 
     \b
@@ -189,11 +189,11 @@ def clients(trace: str, target: str, number: tuple[int, ...], file: Path | None,
     with report_errors():
         if given["warm_up"] >= given["duration"]:
             raise PlanError("the warm-up leaves nothing of the stretch to count")
-        source = Trace((trace,))
+        source = Trace(traces)
         source.open_all(None, None)
         requests = list(islice((one for one in source.read() if not one.is_save), REQUESTS_KEPT))
         if not requests:
-            raise PlanError(f"{trace}: no page view to ask for")
+            raise PlanError(f"{source.name}: no page view to ask for")
         load = _load_of(target, given)
     rows, watch = [], RoleWatch(given["watch"])
     for many in number:

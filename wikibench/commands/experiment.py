@@ -13,7 +13,7 @@ import click
 
 from wikibench import experiments
 from wikibench.errors import PlanError
-from wikibench.experiments.plan import SIZES, Cell, Experiment, Json, cells_of
+from wikibench.experiments.plan import FILL, SIZES, Cell, Experiment, Json, cells_of
 from wikibench.experiments.runner import Order, Runner, read_experiment
 from wikibench.experiments.system import System, read_system
 from wikibench.experiments.tables import (
@@ -23,7 +23,9 @@ from wikibench.experiments.tables import (
     has_system,
     html_of,
     json_of,
+    loads_of,
     markdown_of,
+    notes_beside,
     table_of,
 )
 from wikibench.options import Duration
@@ -122,10 +124,14 @@ def _print_plan(cells: Sequence[Cell]) -> None:
 
 def _page(found: Experiment, size: str, known: Sequence[System], results: Sequence[Json]) -> Page:
     names = {system.name: system.title for system in known}
-    tables = [
-        table_of(one, names, results) for one in found.tables if any(has_system(one, name) for name in names or [""])
+    loads = {FILL, *(load.name for load in found.loads if size in load.sizes)}
+    meant = [
+        one
+        for one in found.tables
+        if any(has_system(one, name) for name in names or [""]) and loads.intersection(loads_of(one))
     ]
-    return Page(f"{found.title} ({size})", found.about, facts_of(results), tuple(tables))
+    tables = tuple(table_of(one, names, results) for one in meant)
+    return Page(f"{found.title} ({size})", found.about, facts_of(results), tables, notes_beside(meant, results))
 
 
 def _write_pages(folder: Path, page: Page, results: dict[str, Json]) -> None:

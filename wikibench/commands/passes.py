@@ -11,12 +11,15 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from wikibench.addresses.paths import Layout, page_name
 from wikibench.trace.lines import MICROS, Request
+from wikibench.trace.sampling import PageCounts
 from wikibench.trace.sorting import SortedLine
 
 T = TypeVar("T")
 Timed = TypeVar("Timed", Request, SortedLine)
 Command = Callable[..., Any]
 TICK_LINES: Final = 20_000  # between two drawings of the progress
+PATH_COUNTERS: Final = 1_000  # a path with over half of the requests is among so many
+QUERIES_KEPT: Final = 10  # different ones, of which on a path has many
 _LAYOUT: Final = Layout()
 
 TRACES: Final = click.argument(
@@ -55,6 +58,47 @@ class Span:
             if seconds >= 2 * unit:
                 return f"{seconds / unit:.1f} {name}"
         return f"{seconds:.1f} seconds"
+
+
+class PathsWithQueries:
+    """Whether most requests are of one path, told apart by its query: of a wiki that names its pages there.
+
+    Such a path is one page here, so a sample by pages would thin the whole wiki as one page.
+    """
+
+    def __init__(self) -> None:
+        self._counts = PageCounts(PATH_COUNTERS)
+        self._queries: set[str] = set()  # some of the path's: one that has always the same query is a page
+        self._path = ""
+        self._total = 0
+
+    def over(self, requests: Iterable[Request]) -> Iterator[Request]:
+        for request in requests:
+            self.add(request)
+            yield request
+
+    def add(self, request: Request) -> None:
+        self._total += 1
+        _, mark, query = request.url.partition("?")
+        if not mark:
+            return
+        page = page_of(request)
+        self._counts.add(page)
+        if page != self._path and 2 * self._counts.counts.get(page, 0) > self._total:
+            self._path, self._queries = page, set()
+        if page == self._path and len(self._queries) < QUERIES_KEPT:
+            self._queries.add(query)
+
+    def warning(self) -> str:
+        """Return a line for the user; an empty text if there is nothing to say."""
+        count = self._counts.counts.get(self._path, 0)
+        if 2 * count <= self._total or len(self._queries) < QUERIES_KEPT:
+            return ""
+        return (
+            f"{count / self._total:.0%} of the requests are of one path with many queries, {self._path or '/'}: they "
+            "count as one page. If the queries name pages, read the log with --map (mediawiki, dokuwiki, wikka, or a "
+            "file of your own)"
+        )
 
 
 class ReadProgress:

@@ -65,6 +65,7 @@ class Searching:
     is_interrupted: bool = False
     is_generators: bool = False  # the generator was the limit
     dashboard: Dashboard | None = None
+    sent: int = 0  # visits of all tries, of those that count for nothing, too
 
     def find(self, dashboard: Dashboard | None, *, with_curve: bool) -> None:
         """Make all tries, on the page of ``dashboard`` if there is one; Ctrl-C ends them."""
@@ -95,9 +96,12 @@ class Searching:
     def _replayed(self, pace: Pace, title: str) -> Replay:
         """Replay once, before the eyes of those who follow the dashboard."""
         if self.dashboard is None:
-            return self.run.go(pace, title)
-        self.dashboard.begin_try(self._live(lines_so_far(answer(self.tries, self.plan)), title))
-        return self.run.go(pace, title, LiveLine(title, self.dashboard.tick))
+            result = self.run.go(pace, title)
+        else:
+            self.dashboard.begin_try(self._live(lines_so_far(answer(self.tries, self.plan)), title))
+            result = self.run.go(pace, title, LiveLine(title, self.dashboard.tick))
+        self.sent += result.sent
+        return result
 
     def go(self) -> None:
         invalid = 0
@@ -255,7 +259,8 @@ def _say_answer(searching: Searching, file: Path | None, report: Path | None) ->
     print_answer(found, None if best is None else best[2])
     with report_errors():
         if file is not None:
-            ends = {"valid": not searching.is_generators, "interrupted": searching.is_interrupted}
+            ends: Json = {"valid": not searching.is_generators, "interrupted": searching.is_interrupted}
+            ends["sent"] = searching.sent
             write_whole(file, json.dumps(answer_of(found, tries, searching.curve) | ends, indent=1) + "\n")
         if report is not None:
             if best is not None:

@@ -6,20 +6,21 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from wikibench.commands.passes import OUT, ReadProgress, Span, noted
+from wikibench.commands.passes import OUT, PathsWithQueries, ReadProgress, Span, noted
 from wikibench.commands.synth import synth
 from wikibench.commands.trace_figures import check, info
 from wikibench.commands.trace_parts import cut, onto, sample, scrub
 from wikibench.errors import PlanError, TraceFileError
 from wikibench.statuses import CONTEXT, report_errors
 from wikibench.targets.map_files import load_map
-from wikibench.trace.files import STDIN, opened_lines, write_lines
+from wikibench.trace.files import STDIN, opened_lines, writable, write_lines
 from wikibench.trace.lines import Request
 from wikibench.trace.log_entries import FormatError, LogFormat
 from wikibench.trace.log_formats import AUTO_LINES, NAMES, format_of, guessed
@@ -102,6 +103,11 @@ def trace() -> None:
     is_flag=True,
     help="Note which requests are of one visitor: a number made of the address with a key that is thrown away.",
 )
+@click.option(
+    "--dropped",
+    metavar="FILE",
+    help="Write each line that is left out here, after its number and the reason. It holds addresses of visitors.",
+)
 @click.option("--plain", is_flag=True, help="Lines without attributes (status, method), as WikiBench's own tools read.")
 def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, seed: int, **given: Any) -> None:
     """Make a trace from access logs, plain or gzip, in any order; - is standard input.
@@ -116,11 +122,15 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
       'apache:%h %{usec}t "%r" %>s'   or a whole log_format or LogFormat line
       json:time=ts,method=request.method,target=request.uri,duration=took:ms,end
 
-    GET and HEAD are views; what else is in the log is dropped and counted by reason. No address, user, referer or
-    agent is read into a trace. Times at which a request ended are taken back by the duration beside them.
+    GET and HEAD are views; what else is in the log is dropped and counted by reason (--dropped writes it down line by
+    line). No address, user, referer or agent is read into a trace. Times at which a request ended are taken back by the
+    duration beside them.
     """
     with report_errors(), ReadProgress() as note:
+        _require_free(logs, out, given["dropped"])
         if format_name == TRACE or (format_name == "auto" and is_trace(logs[0])):
+            if given["dropped"]:
+                raise PlanError("--dropped: these are traces, of which no line is left out")
             _read_traces(logs, out, note)
             return
         try:
@@ -135,26 +145,54 @@ def read(logs: tuple[str, ...], out: str, format_name: str, within_second: str, 
         site = None if given["map_name"] is None else load_map(given["map_name"])
         if site is not None and (given["views"] or given["saves"]):
             raise PlanError("--map says what is a view and a save: leave --view and --save out")
-        tally, selection = Tally(), Selection(given["views"], given["saves"], given["keep"], given["plain"], site)
-        rng = random.Random(seed) if within_second == "spread" else None
-        lines = noted(_lines_of(logs), note, lambda: f"{tally.kept:,} requests")
-        with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:
+        selection = Selection(given["views"], given["saves"], given["keep"], given["plain"], site)
+        with _dropped_lines(given["dropped"]) as note_dropped:
+            tally, paths, span = Tally(note=note_dropped), PathsWithQueries(), Span()
+            lines = noted(_lines_of(logs), note, lambda: f"{tally.kept:,} requests")
+            rng = random.Random(seed) if within_second == "spread" else None
             requests = _checked(logs, log_format, selection, tally, lines, rng)
-            ordered, span = lines_in_time_order(requests, Path(folder)), Span()
-            first = next(ordered, None)
-            if first is None:
-                raise PlanError(f"no page view in {logs[0]}: {_reasons(tally)}")
-            step = f"read: {tally.lines:,} lines of {len(logs)} logs, format {log_format.name}, {within_second}"
-            step += f", seed {seed}{', visitors numbered with a key that was thrown away' if given['visitors'] else ''}"
-            passing = span.over(chain([first], ordered))
-            count = write_lines(out, passing, dropped=tally.dropped, history=(step,))
+            about = f"{log_format.name}, {within_second}, seed {seed}"
+            about += ", visitors numbered with a key that was thrown away" if given["visitors"] else ""
+            _write_in_order(logs, out, requests if site is not None else paths.over(requests), tally, span, about)
     spread = f", {tally.whole_seconds:,} times in whole seconds, {within_second}" if tally.whole_seconds else ""
-    click.echo(f"{out}: {count:,} requests over {span.words()} from {tally.lines:,} lines{spread}", err=True)
+    click.echo(f"{out}: {tally.kept:,} requests over {span.words()} from {tally.lines:,} lines{spread}", err=True)
     if tally.dropped:
         click.echo(f"dropped: {_reasons(tally)}", err=True)
-    if tally.first_bad:
+    if tally.first_bad and given["dropped"] is None:
         number, text = tally.first_bad[0]
-        click.echo(f"the first unreadable line is {number}: {text[:120]!r}", err=True)
+        click.echo(f"the first unreadable line is {number}: {text[:120]!r}; --dropped FILE has all", err=True)
+    if paths.warning():
+        click.echo(paths.warning(), err=True)
+
+
+def _require_free(logs: tuple[str, ...], out: str, dropped: str | None) -> None:
+    """Raise PlanError if the file of dropped lines is to be a log, or the trace itself."""
+    taken = {Path(path).resolve() for path in (*logs, out) if path != STDIN}
+    if dropped is not None and (dropped == STDIN == out or Path(dropped).resolve() in taken):
+        raise PlanError(f"--dropped {dropped} would be written over: give a file of its own")
+
+
+@contextmanager
+def _dropped_lines(path: str | None) -> Iterator[Callable[[int, str, str], None] | None]:
+    """Yield what writes a dropped line into the file; None without a file.  The file is there even if no trace is."""
+    if path is None:
+        yield None
+        return
+    with writable(path) as file:
+        yield lambda number, reason, line: print(number, reason, line, sep="\t", file=file)
+
+
+def _write_in_order(
+    logs: tuple[str, ...], out: str, requests: Iterable[Request], tally: Tally, span: Span, about: str
+) -> None:
+    """Sort the requests and write the trace.  Raises PlanError if there are none."""
+    with tempfile.TemporaryDirectory(prefix="wikibench-") as folder:
+        ordered = lines_in_time_order(requests, Path(folder))
+        first = next(ordered, None)
+        if first is None:
+            raise PlanError(f"no page view in {logs[0]}: {_reasons(tally)}")
+        step = f"read: {tally.lines:,} lines of {len(logs)} logs, format {about}"
+        write_lines(out, span.over(chain([first], ordered)), dropped=tally.dropped, history=(step,))
 
 
 def _read_traces(paths: tuple[str, ...], out: str, note: Callable[[str], None]) -> None:
@@ -185,7 +223,10 @@ def _format(name: str, first_log: str) -> tuple[LogFormat, str]:
             f"none of {', '.join(NAMES)} reads the first lines of {first_log}; take the log_format or LogFormat line "
             f"of the server's configuration. Its first line: {shown[:120]!r}"
         )
-    return found[0], f"{found[0].name}, which reads {found[1]} of the first {len(looked)} lines"
+    described = f"{found[0].name}, which reads {found[1]} of the first {len(looked)} lines"
+    if found[0].name.startswith("json:") and not found[0].name.endswith(",end"):
+        described += "; its time is taken as that of the start: if it is the end, give this --format with ,end"
+    return found[0], described
 
 
 def _lines_of(logs: Iterable[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wikibench.addresses.paths import name_path
-from wikibench.commands.passes import TRACES, ReadProgress, Span, noted, page_of
+from wikibench.commands.passes import TRACES, PathsWithQueries, ReadProgress, Span, noted, page_of
 from wikibench.errors import PlanError
 from wikibench.options import Share
 from wikibench.statuses import CONTEXT, MISSED, report_errors
@@ -45,13 +45,14 @@ def info(sources: tuple[str, ...], counts: str | None) -> None:
     kinds: Counter[str] = Counter()
     hours: Counter[int] = Counter()
     pages, span, whole, disorder, latest = PageCounts(), Span(), 0, 0, 0
+    paths = PathsWithQueries()
     heads = 0
     with report_errors(), ReadProgress() as note:
         found = Trace(sources, sort_window=1)  # as the lines come: to see their disorder
         if STDIN not in sources:  # which is read once
             found.open_all()
         requests = found.read() if found.folder is not None else found.raw()
-        for request in span.over(noted(requests, note, lambda: f"{len(pages.counts):,} pages")):
+        for request in span.over(paths.over(noted(requests, note, lambda: f"{len(pages.counts):,} pages"))):
             kinds[request.kind] += 1
             heads += request.is_head
             hours[request.time_us // HOUR_US] += 1
@@ -87,6 +88,8 @@ def info(sources: tuple[str, ...], counts: str | None) -> None:
         rows.extend((f"{count:,}", f"dropped: {reason}") for reason, count in manifest.dropped.items())
         rows.extend(("history", sentence) for sentence in manifest.history)
     _print_rows(found.name, rows)
+    if paths.warning():
+        click.echo(paths.warning(), err=True)
 
 
 def _rows_of_hours(hours: Counter[int]) -> Iterator[tuple[str, str]]:
@@ -106,8 +109,8 @@ def _print_rows(title: str, rows: list[tuple[str, str]]) -> None:
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("whole", type=click.Path(exists=True), metavar="TRACE")
-@click.argument("part", type=click.Path(exists=True), metavar="SAMPLE")
+@click.argument("whole", type=click.Path(exists=True, allow_dash=True), metavar="TRACE")
+@click.argument("part", type=click.Path(exists=True, allow_dash=True), metavar="SAMPLE")
 @click.option(
     "--tolerance", type=Share(), default=0.05, show_default=True, help="The largest difference that is alike."
 )
@@ -118,13 +121,17 @@ def check(whole: str, part: str, tolerance: float, only: str) -> None:
     \b
       wikibench trace check day/ small/
       wikibench trace check day/ thin/ --only hours,kinds --tolerance 3%
+      wikibench trace sample day/ --pages 5% --out - | wikibench trace check day/ -
 
     hours: requests by hour, as a part of the mean hour. popularity: the curve of the requests over the pages; pages
-    that a sample by pages has thinned are left out. hot pages: those with over 2 %, by their share. kinds: views,
-    edits, missing pages. gaps: times between requests of one page, which a sample by requests stretches.
+    that a sample by pages has thinned are left out. hot pages: those with over 2 %, by their share; one that the sample
+    lacks differs by 100 %. kinds: views, edits, missing pages. gaps: times between requests of one page, which a sample
+    by requests stretches.
     """
     judged = frozenset(filter(None, (name.strip() for name in only.split(","))))
     with report_errors(), ReadProgress() as note:
+        if whole == part == STDIN:
+            raise PlanError("one of the two may be standard input, not both")
         if not judged <= frozenset(MEASURES):
             raise PlanError(f"--only {only!r} is not a list of {', '.join(MEASURES)}")
         profiles = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from wikibench.addresses.paths import name_path
-from wikibench.commands.passes import OUT, TRACES, ReadProgress, Span, noted, page_of
+from wikibench.commands.passes import OUT, TRACES, PathsWithQueries, ReadProgress, Span, noted, page_of
 from wikibench.errors import PlanError
 from wikibench.options import Share
 from wikibench.statuses import CONTEXT, report_errors
@@ -94,9 +94,12 @@ def sample(
             raise PlanError("a share of 0 keeps nothing")
         found, counts, chosen = Trace(sources).open_all(), PageCounts(), None
         name_of: Callable[[Request], str] = page_of if by == "pages" else _visitor_of
+        paths = PathsWithQueries()
         if by != "requests":
             for request in noted(found.read(), note, lambda: f"{len(counts.counts):,} {by}"):
                 counts.add(name_of(request))
+                if by == "pages":
+                    paths.add(request)
             if by == "visitors" and counts.counts.keys() <= {""} and counts.total:
                 raise PlanError(f"{found.name}: its lines have no visitors; make it by wikibench trace read --visitors")
             chosen = choose_pages(counts.counts, share, seed, hot if by == "pages" else 1.0)
@@ -112,6 +115,8 @@ def sample(
             f"each would be over {hot if by == 'pages' else 1:.2%} of the sample",
             err=True,
         )
+    if paths.warning():
+        click.echo(paths.warning(), err=True)
 
 
 def _visitor_of(request: Request) -> str:

@@ -42,7 +42,7 @@ from wikibench.pacing import Planned
 from wikibench.trace.lines import HEAD, VIEW, Request
 from wikibench.visits import Load
 
-VERSION: Final = 3  # 1 had no HEAD in a block, 2 no review in a map
+VERSION: Final = 4  # 1 had no HEAD in a block, 2 no review in a map, 3 no root in a map
 FRAME_BYTES: Final = 1 << 20
 GREETING_BYTES: Final = 1 << 12
 BLOCK_REQUESTS: Final = 256

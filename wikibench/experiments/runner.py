@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
-from gauge.machine import busy_s, environment
+from gauge.machine import busy_s, contention, environment
 from wikibench.whole_files import write_whole
 
 from .plan import (
@@ -198,6 +198,7 @@ class Runner:
         folder.mkdir(parents=True)
         known = self._known(cell, place, folder)
         counted, cpu_s = place.counted() if place else {}, roles.cpu_s() if roles else {}
+        contended = contention()
         began_s, worked_s, own_s = self.now_s(), busy_s(), _children_s()
         statuses, commands = [], []
         for step in cell.load.steps:
@@ -208,7 +209,8 @@ class Runner:
             raise SystemFailedError(cell.system, f"role {ended} ended during the load")
         after = place.counted() if place else {}
         memory, now = (roles.memory_mb(), roles.cpu_s()) if roles else ({}, {})
-        steps_s, cores_s = _children_s() - own_s, (self.now_s() - began_s) * (os.cpu_count() or 1)
+        cores = os.cpu_count() or 1
+        steps_s, cores_s = _children_s() - own_s, (self.now_s() - began_s) * cores
         others_s = busy_s() - worked_s - steps_s - sum(now[name] - cpu_s[name] for name in cpu_s)
         return {
             "statuses": statuses,
@@ -216,6 +218,7 @@ class Runner:
             "figures": self._figures(cell, known),
             "steps_cpu_s": round(steps_s, 3),
             "others_cpu_share": round(max(others_s, 0.0) / max(cores_s, 1e-9), 3),
+            "contention": contention().shares_since(contended, cores_s / cores, cores),
             "roles": {name: {"cpu_s": round(now[name] - cpu_s[name], 3), "memory_mb": memory[name]} for name in cpu_s},
             "counters": counted_since(counted, after),
             "why_uncapped": roles.why_uncapped if roles else "",

@@ -287,10 +287,14 @@ class Running:
 
 @contextmanager
 def running(place: Place, label: str) -> Iterator[Running]:
-    """Start the roles in order, each once the one before it is ready; end them in the opposite order."""
+    """Start the roles in order, each once the one before it is ready; end them in the opposite order.
+
+    While the system is filled its roles have all they want: a share of a core is for the loads.
+    """
     guards: dict[str, subprocess.Popen[bytes]] = {}
     groups: list[QuotaGroup] = []
-    is_capped = any(_quota(place, one) for role in place.system.roles for one in (role.quota, role.member_quota))
+    quotas = [one for role in place.system.roles for one in (role.quota, role.member_quota)] if label != FILL else []
+    is_capped = any(_quota(place, one) for one in quotas)
     why_uncapped = why_no_quota() if is_capped else ""
     for port in port_names(place.system):
         _require_free(place, int(place.known.texts[f"port.{port}"]))
@@ -298,7 +302,7 @@ def running(place: Place, label: str) -> Iterator[Running]:
         for role in place.system.roles:
             log = place.folder / f"{role.name}.log"
             log.unlink(missing_ok=True)
-            guards[role.name] = _start(place, role, log, label, is_capped=not why_uncapped)
+            guards[role.name] = _start(place, role, log, label, is_capped=is_capped and not why_uncapped)
             _wait_until_ready(place, role, guards[role.name], log)
             if role.members and label != FILL:
                 pids = _members(place, role)

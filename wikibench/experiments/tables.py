@@ -1,6 +1,6 @@
 """(pure) The tables of an experiment: figures of cells beside reference figures, as values, Markdown and HTML.
 
-    [[tables]]   title, note, columns, each, reference
+    [[tables]]   title, note, columns, each, reference, aims
     columns      {head, value = "T3.figures.rate_per_s", per, times, digits, missing}: a figure of a cell's result,
                  divided by another one, times a number; ``missing`` stands where it has none;
                  ``*`` stands for the sum of all: "T3.roles.*.cpu_s"
@@ -14,10 +14,13 @@
                  each element that has these values, with its figures round by round: their geometric mean and interval
                  as above; a column with ``sum`` is the sum of the rounds
     reference    rows of words from somewhere else, first their name; they are printed, never reckoned with
+    aims         {column = "views/s", systems = ["columnar*"], of = 75, words = "times the thesis's; aim: 15"}: a note
+                 with the figure of each such row, divided by ``of``, before the words
     plot         {y = "views/s", x = "clients"}: a line for each system over the column x; without x a bar for each row,
                  references that are numbers too
 
-A cell that failed, or was not valid, is said in a note below its table.  Figures of several repetitions are medians.
+A cell that failed, was not valid, or had much other work beside it, is said in a note below its table, or at the top
+of the page if no table names its load.  Figures of several repetitions are medians.
 
 Knows nothing of files.
 """
@@ -27,12 +30,14 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any, Final
 
 from gauge.confidence import t_quantile
+from wikibench.limits import OTHERS_CPU
 
 from .plan import FILL, ExperimentError, Json, figure_at
 
@@ -40,7 +45,9 @@ FORMAT: Final = "wikibench-experiment-1"
 NONE: Final = "–"
 NOT_VALID: Final = 3  # the status of a step
 DIGITS: Final = 3
-_KEYS: Final = {"title", "note", "columns", "each", "ratios", "intervals", "reference", "systems", "plot"}
+_KEYS: Final = {"title", "note", "columns", "each", "ratios", "intervals", "reference", "systems", "plot", "aims"}
+_AIM_KEYS: Final = {"column", "systems", "of", "words"}
+_DATE: Final = "%Y-%m-%d %H:%M:%S UTC"  # of an environment
 _PLOT_KEYS: Final = {"x", "y"}
 ENDS: Final = 0.95  # of Student's t: an interval of 90 %
 _STYLE: Final = """
@@ -104,6 +111,7 @@ class Page:
     about: str
     facts: tuple[tuple[str, str], ...]  # machine, date, versions
     tables: tuple[Table, ...]
+    notes: tuple[str, ...] = ()  # of cells that are in no table
 
 
 def check_tables(file: str, tables: Sequence[Json], loads: Sequence[str]) -> None:
@@ -115,6 +123,9 @@ def check_tables(file: str, tables: Sequence[Json], loads: Sequence[str]) -> Non
         plot = table.get("plot", {})
         if plot and ("y" not in plot or plot.keys() - _PLOT_KEYS or any(one not in heads for one in plot.values())):
             raise ExperimentError(file, f"a plot has y, and may have x, each the head of a column; not {plot}")
+        for aim in table.get("aims", ()):
+            if aim.keys() != _AIM_KEYS or aim["column"] not in heads or not aim["of"]:
+                raise ExperimentError(file, f"an aim has column (the head of one), systems, of and words; not {aim}")
         for load in loads_of(table):
             if load not in (*loads, FILL):
                 raise ExperimentError(file, f"table {table.get('title')!r} names {load}, which is no load")
@@ -141,15 +152,36 @@ def table_of(table: Json, names: Mapping[str, str], results: Sequence[Json]) -> 
         mine = {name: _of(results, name, system) for name in loads_of(table)}
         rows += list(_rows(table, columns, title, mine))
     rows = _beside_first(rows, columns)
+    aims = [text for aim in table.get("aims", ()) for text in _aim_notes(aim, columns, rows, names)]
     for words in table.get("reference", ()):
         cells = (*map(str, words[1:]), *[""] * (len(columns) - len(words) + 1))
         rows.append(Row(str(words[0]), cells, is_reference=True))
     notes = [str(table["note"])] if table.get("note") else []
+    notes += aims
+    has_rates = any(column.get("capped") for column in columns)
     for found in results:
-        if found["load"] in loads_of(table) and has_system(table, found["system"]):
-            notes += _note(found)
+        if _is_in(table, found):
+            notes += _note(found, has_rates=has_rates)
     head = ("", *(str(one["head"]) for one in columns))
     return Table(str(table.get("title", "")), head, tuple(rows), tuple(notes), table.get("plot", {}))
+
+
+def _is_in(table: Json, found: Json) -> bool:
+    return found["load"] in loads_of(table) and has_system(table, found["system"])
+
+
+def notes_beside(tables: Sequence[Json], results: Sequence[Json]) -> tuple[str, ...]:
+    """Return the notes of cells that are in none of the tables."""
+    alone = [found for found in results if not any(_is_in(table, found) for table in tables)]
+    return tuple(note for found in alone for note in _note(found, has_rates=False))
+
+
+def _aim_notes(aim: Json, columns: Sequence[Json], rows: Sequence[Row], names: Mapping[str, str]) -> Iterator[str]:
+    at = [column["head"] for column in columns].index(aim["column"])
+    meant = {title for system, title in names.items() if any(fnmatchcase(system, one) for one in aim["systems"])}
+    for row in rows:
+        if row.name in meant and row.values and (value := row.values[at]) is not None:
+            yield f"{row.name}: {text_of_value(value / float(aim['of']), DIGITS)} {aim['words']}"
 
 
 def _rows(table: Json, columns: Sequence[Json], title: str, mine: Mapping[str, list[Json]]) -> Iterator[Row]:
@@ -325,7 +357,7 @@ def _of(results: Sequence[Json], load: str, system: str) -> list[Json]:
     return sorted(found, key=lambda one: int(one.get("number", 1)))
 
 
-def _note(found: Json) -> list[str]:
+def _note(found: Json, *, has_rates: bool) -> list[str]:
     what = f"{found['load']} {found['system']}".strip()
     if not found["ok"]:
         return [f"{what} failed: {found['why']}"]
@@ -333,7 +365,10 @@ def _note(found: Json) -> list[str]:
     if NOT_VALID in found.get("statuses", ()):
         notes.append(f"{what} was not valid: the generator, not the system, was the limit")
     if why := found.get("why_uncapped"):
-        notes.append(f"{what} had no share of a core, so its rates are left out: {why}")
+        so = "so its rates are left out" if has_rates else "so its figures are of processes without a bound"
+        notes.append(f"{what} had no share of a core, {so}: {why}")
+    if (share := found.get("others_cpu_share", 0.0)) > OTHERS_CPU:
+        notes.append(f"beside {what} other programs took {share:.0%} of the cores")
     return notes
 
 
@@ -342,14 +377,24 @@ def facts_of(results: Sequence[Json]) -> tuple[tuple[str, str], ...]:
     if not results:
         return ()
     ordered = sorted(results, key=lambda one: str(one["environment"]["date"]))
-    first, last = ordered[0]["environment"], ordered[-1]["environment"]
+    first = ordered[0]["environment"]
+    end = max(_end_of(one) for one in results)
     others = [one["others_cpu_share"] for one in results if "others_cpu_share" in one]
     versions = [(f"versions of {one['system']}", "; ".join(_versions(one))) for one in results if _versions(one)]
     machine = f"{first['cores']} cores, {first['processor']}, {first['machine']}, Python {first['python']}"
-    facts = [("machine", machine), ("measured", f"{first['date']} to {last['date']}"), *versions]
+    facts = [("machine", machine), ("measured", f"{first['date']} to {end}"), *versions]
     if others:
         facts.append(("other work on the machine", f"{median(others):.0%} of its cores, at most {max(others):.0%}"))
+    stolen = [share for one in results if (share := one.get("contention", {}).get("stolen_share")) is not None]
+    if stolen:
+        facts.append(("kept by the host", f"{median(stolen):.1%} of the cores (steal), at most {max(stolen):.1%}"))
     return tuple(facts)
+
+
+def _end_of(found: Json) -> str:
+    """Return when a cell ended: its environment has the moment of its begin."""
+    began = datetime.strptime(str(found["environment"]["date"]), _DATE).replace(tzinfo=UTC)
+    return (began + timedelta(seconds=float(found.get("lasted_s", 0.0)))).strftime(_DATE)
 
 
 def _versions(found: Json) -> list[str]:
@@ -360,6 +405,7 @@ def _versions(found: Json) -> list[str]:
 def markdown_of(page: Page) -> str:
     """Return the page in Markdown."""
     lines = [f"# {page.title}", "", page.about, "", *(f"* {name}: {text}" for name, text in page.facts), ""]
+    lines += [f"{note}\n" for note in page.notes]
     for table in page.tables:
         lines += [f"## {table.title}", "", _line(table.head), _line(["---"] * len(table.head))]
         lines += [_line([f"*{row.name}*" if row.is_reference else row.name, *row.cells]) for row in table.rows]
@@ -385,7 +431,8 @@ def json_of(page: Page) -> Json:
         }
         for table in page.tables
     ]
-    return {"format": FORMAT, "title": page.title, "facts": dict(page.facts), "tables": tables}
+    about = {"format": FORMAT, "title": page.title, "facts": dict(page.facts), "notes": list(page.notes)}
+    return {**about, "tables": tables}
 
 
 def html_of(page: Page, details: str = "", drawings: Sequence[str] = ()) -> str:
@@ -401,6 +448,7 @@ def html_of(page: Page, details: str = "", drawings: Sequence[str] = ()) -> str:
         f"<h1>{safe(page.title)}</h1><p>{safe(page.about)}</p><ul>",
         *(f"<li>{safe(name)}: {safe(text)}</li>" for name, text in page.facts),
         "</ul>",
+        *(f"<p>{safe(note)}</p>" for note in page.notes),
     ]
     for table, drawing in zip(page.tables, drawings or [""] * len(page.tables), strict=True):
         figure = f"<figure>{drawing}</figure>" if drawing else ""

@@ -58,7 +58,7 @@ def write_lines(path: str, lines: Iterable[SortedLine], *, dropped: Mapping[str,
         return count
     count = 0
     try:
-        with _writable(path) as file:
+        with writable(path) as file:
             for line in lines:
                 file.write(f"{line.text}\n")
                 count += 1
@@ -110,7 +110,8 @@ def _require_plain(what: str, first: bytes, path: str) -> None:
 
 
 @contextmanager
-def _writable(path: str) -> Iterator[IO[str]]:
+def writable(path: str) -> Iterator[IO[str]]:
+    """Yield a file for lines: gzip if its name ends in ``.gz``, standard output for ``-``."""
     if path == STDIN:
         yield sys.stdout
     elif path.endswith(".gz"):

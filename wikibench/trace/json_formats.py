@@ -1,8 +1,8 @@
 """Formats of access logs with an object of JSON a line, as proxies write them (pure).
 
-    json:NAME=FIELD,...     FIELD may be dotted (``request.uri``); names are time, method, target, status, host,
-                            visitor, duration (with its unit, ``duration=took:ms``), request (a whole request line);
-                            the word ``end``: the time is that of the end
+    json:NAME=FIELD,...     FIELD may be dotted (``request.uri``: nested, or a key with a dot); names are time, method,
+                            target, status, host, visitor, duration (with its unit, ``duration=took:ms``), request (a
+                            whole request line); the word ``end``: the time is that of the end
     caddy                   the end, in seconds, and the duration; Caddy's console format too, which has the time before
                             the object (2025/10/23 19:21:04.824 INFO http.log.access {...})
     traefik, envoy          the start; Envoy's default is a line of text, see ``line_formats``
@@ -115,7 +115,7 @@ def _value(values: dict[str, Any], path: Sequence[str]) -> Any:
     found: Any = values
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
-    return found
+    return values.get(".".join(path)) if found is None else found
 
 
 def json_format(fields: str, name: str = "json") -> JsonFormat:
@@ -144,7 +144,10 @@ def json_format(fields: str, name: str = "json") -> JsonFormat:
 
 
 def guessed_json(line: str) -> JsonFormat | None:
-    """Return a format for objects like the one of ``line``, by usual names of fields; None if it has none of them."""
+    """Return a format for objects like the one of ``line``, by usual names of fields; None if it has none of them.
+
+    Its name is the text that ``json_format`` reads.  A field ``request_time`` is nginx's, whose times are of ends.
+    """
     try:
         values = json.loads(line[max(line.find("{"), 0) :])
     except ValueError:
@@ -154,13 +157,15 @@ def guessed_json(line: str) -> JsonFormat | None:
     found: dict[str, tuple[str, ...]] = {}
     for name, guesses in _JSON_GUESSES.items():
         for guess in guesses:
-            path = (guess,) if guess in values else tuple(guess.split("."))
+            path = tuple(guess.split("."))
             if isinstance(_value(values, path), str | int | float):
                 found[name] = path
                 break
     if "time" not in found or not ("request" in found or {"method", "target"} <= found.keys()):
         return None
-    return JsonFormat("json", found)
+    fields = ",".join(f"{name}={'.'.join(path)}" for name, path in found.items())
+    is_at_end = found.get("duration") == ("request_time",)
+    return JsonFormat(f"json:{fields}{',end' if is_at_end else ''}", found, at_end=is_at_end)
 
 
 CADDY: Final = (

@@ -4,7 +4,9 @@
     popularity   share of the requests that the most popular pages have, by share of the pages: the largest gap between
                  the two curves.  If most pages of the second trace have all their requests of the first one, it is a
                  sample by pages: the others, which were thinned, are left out of both curves
-    hot pages    pages with over HOT of the first trace: the largest difference of their share, as a part of it
+    hot pages    pages with over HOT of the first trace: the largest difference of their share, as a part of it; 1 for
+                 one that the second trace lacks.  If most requests of the second trace are of pages that the first one
+                 does not have, their names were changed (``scrub --rename``, ``map``), and only names of both count
     kinds        share of views, edits, views of missing pages: the largest difference
     gaps         times between two requests of a page, by powers of two: the largest gap between the two curves
 
@@ -109,8 +111,14 @@ def _curve(counts: Iterable[int]) -> list[float]:
 def _hot_pages(whole: Profile, part: Profile) -> float:
     hot = {page: n / whole.count for page, n in whole.pages.counts.items() if n > HOT * whole.count}
     kept = part.pages.counts
+    named = sum(n for page, n in kept.items() if page in whole.pages.counts)
+    is_renamed = 2 * named <= sum(kept.values())
     return max(
-        (abs(kept[page] / part.count / share - 1) for page, share in hot.items() if page in kept),
+        (
+            abs(kept.get(page, 0) / part.count / share - 1)
+            for page, share in hot.items()
+            if page in kept or not is_renamed
+        ),
         default=0.0,
     )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,6 +121,7 @@ class Tally:
     whole_seconds: int = 0  # of those kept
     dropped: Counter[str] = field(default_factory=Counter)
     first_bad: list[tuple[int, str]] = field(default_factory=list)  # the first unreadable lines, with their numbers
+    note: Callable[[int, str, str], None] | None = None  # takes number, reason and text of each line that is dropped
 
     @property
     def unreadable(self) -> int:
@@ -136,6 +137,8 @@ class Tally:
         self.dropped[reason] += 1
         if reason == UNREADABLE and len(self.first_bad) < BAD_LINES_KEPT:
             self.first_bad.append((self.lines, line.rstrip("\n")))
+        if self.note is not None:
+            self.note(self.lines, reason, line.rstrip("\r\n"))
 
     def check(self) -> None:
         """Raise AssertionError if I1 is broken."""

@@ -122,6 +122,18 @@ def test_poison_counts_if_its_tweet_was_acknowledged() -> None:
     assert extras_of("W2", noted) == {}
 
 
+def test_a_burst_and_faults_have_figures_of_each_round() -> None:
+    """Tables of an experiment have figures of rounds; these two stood beside the rounds, so no table had them."""
+    kills = turn(sent([0, 0, 0], [S, 2 * S, 5 * S]), kills_ns=(S + S // 2, 3 * S))
+    faults = extras_of("W4", kills)["faults"]
+    assert (faults["count"], faults["pause_ms"]["max"]) == (2, 2_000)
+    assert extras_of("W4", turn(sent([0], [MS])))["faults"] == {"count": 0, "pause_ms": {}}
+    phases = [Phase(1.0, 1.0), Phase(1.0, 3.0), Phase(1.0, 1.0)]
+    due = [0, S, S, S + S // 2, 2 * S + S // 2]
+    late = turn(sent(due, [MS, S + MS, 2 * S + MS, 2 * S + 2 * MS, 2 * S + S // 2 + MS], samples=[(3 * S, 0)]), *phases)
+    assert extras_of("W3", late) == {"burst": {"drained_after_s": 1.0}}
+
+
 def test_changes_of_regions_are_counted_by_kind_and_stand_beside_the_same_load_without_them() -> None:
     quick = sent([0], [MS])
     changed = turn(quick, changes=(("split", 5.0), ("merge", 9.0), ("split", 7.0)), failures={"too busy": 2})

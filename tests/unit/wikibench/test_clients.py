@@ -53,6 +53,11 @@ def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> Non
         assert "A closed loop hides stalls" in result.output
         piped = command("-", "--target", wiki.url, "--duration", "100ms", text=trace.read_text())
         assert piped.exit_code == 0, piped.output
+        more = tmp_path / "more.trace"
+        more.write_text("1 1190146200.000 http://w/More -\n")
+        both = command(trace, more, "--target", wiki.url, "--number", "30", "--duration", "150ms")
+        assert both.exit_code == 0, both.output
+        assert {"/More", "/Page_7"} <= set(wiki.gets), "several files, as all commands take them"
     found = json.loads(out.read_text())
     assert [row["clients"] for row in found["rows"]] == [1, 3]
     assert all(row["requests"]["counted"] > 3 and not row["requests"]["failed"] for row in found["rows"])

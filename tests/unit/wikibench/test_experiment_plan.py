@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,15 @@ from wikibench.experiments.plan import (
 from wikibench.experiments.runner import read_experiment
 from wikibench.experiments.server_loads import Sample, busiest_over_mean, half_of
 from wikibench.experiments.spread import places_of
-from wikibench.experiments.system import Place, counted_since, metrics_in, parse_system, port_names, read_system
+from wikibench.experiments.system import (
+    Place,
+    counted_since,
+    metrics_in,
+    parse_system,
+    port_names,
+    read_system,
+    running,
+)
 from wikibench.experiments.tables import check_tables, has_system
 from wikka_port.names import page_key
 
@@ -141,6 +151,28 @@ def test_a_word_of_a_system_can_be_set() -> None:
     assert (system.name, system.title, system.words["servers"]) == ("null-4", "Null servers, servers 4", "4")
     with pytest.raises(ExperimentError, match="sets none of its words: servers"):
         read_system("null:server=4", SHIPPED / "systems")
+
+
+@pytest.mark.parametrize("name", ["columnar", "hbase", "mediawiki"])
+def test_the_store_of_a_system_is_capped_under_loads_and_not_while_it_is_filled(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``hbase:quota=0.1`` was refused once, so the wiki was the limit of systems whose stores were to be compared."""
+    quotas: dict[str, float] = {}
+
+    def started(given: Mapping[str, object]) -> subprocess.Popen[bytes]:
+        quotas[Path(str(given["log"])).stem] = float(str(given["quota"]))
+        return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+    monkeypatch.setattr("wikibench.experiments.system.start_guard", started)
+    monkeypatch.setattr("wikibench.experiments.system.why_no_quota", lambda: "")
+    monkeypatch.setattr("wikibench.experiments.system._wait_until_ready", lambda *_: None)
+    others = {"columnar": ["wiki"], "hbase": ["tables", "wiki"], "mediawiki": ["wiki"]}[name]
+    for word, label, share in ((":quota=0.1", "T3", 0.1), (":quota=0.1", "fill", 0.0), ("", "T3", 0.0)):
+        place = Place.of(read_system(name + word, SHIPPED / "systems"), tmp_path, {"pages": "1"}, {})
+        with running(place, label) as found:
+            assert found.why_uncapped == ""
+        assert quotas == {"store": share, **dict.fromkeys(others, 0.0)}, (word, label)
 
 
 def test_ports_stay_the_same(tmp_path: Path) -> None:

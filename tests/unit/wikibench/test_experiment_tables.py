@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from wikibench.commands.experiment import SHIPPED
 from wikibench.experiments.drawings import drawings_of
 from wikibench.experiments.plan import ExperimentError, Json
+from wikibench.experiments.runner import read_experiment
 from wikibench.experiments.tables import (
     Page,
     check_tables,
@@ -15,7 +17,9 @@ from wikibench.experiments.tables import (
     html_of,
     interval_of,
     json_of,
+    loads_of,
     markdown_of,
+    notes_beside,
     table_of,
     text_of_value,
 )
@@ -57,6 +61,7 @@ def test_a_table_has_figures_references_and_notes() -> None:
         ("thesis", ("75", "", "10 and more", "")),
     ]
     assert table.notes == (
+        "beside A x other programs took 25% of the cores",
         "A y was not valid: the generator, not the system, was the limit",
         "B x failed: it <broke>",
     )
@@ -200,3 +205,107 @@ def test_a_rate_without_its_share_of_a_core_is_left_out_and_a_note_says_why() ->
     table = table_of({"title": "Rates", "columns": columns}, NAMES, [bound, free])
     assert [row.cells for row in table.rows] == [("5", "3"), ("–", "4")]
     assert table.notes == ("A y had no share of a core, so its rates are left out: no control group can be made here",)
+    plain = table_of({"title": "Rates", "columns": columns[1:]}, NAMES, [bound, free])
+    assert plain.notes == (
+        "A y had no share of a core, so its figures are of processes without a bound: "
+        "no control group can be made here",
+    ), "nothing is left out of this one"
+
+
+def test_a_cell_that_is_in_no_table_is_said_at_the_top_of_the_page() -> None:
+    """A load whose figures stand in no table could fail, and the page said nothing."""
+    lonely = [
+        cell("Z", "", {}, ok=False, why="an oracle found 3 <missing>"),
+        cell("fill", "x", {}, ok=False, why="no room"),
+    ]
+    notes = notes_beside([TABLE], [*RESULTS, *lonely])
+    assert notes == ("Z failed: an oracle found 3 <missing>", "fill x failed: no room")
+    assert notes_beside([{**TABLE, "systems": ["x"]}], RESULTS) == (
+        "A y was not valid: the generator, not the system, was the limit",
+    ), "its table is of another system"
+    page = Page("T", "About.", (), (), notes)
+    assert "Z failed: an oracle found 3 <missing>\n" in markdown_of(page)
+    assert "<p>Z failed: an oracle found 3 &lt;missing&gt;</p>" in html_of(page)
+    assert json_of(page)["notes"] == list(notes)
+
+
+def test_a_figure_stands_beside_its_aim() -> None:
+    aims = [{"column": "rate", "systems": ["x*"], "of": 75, "words": "times the thesis's; the aim is 15"}]
+    table = {**TABLE, "note": "About.", "aims": aims}
+    check_tables("e.toml", [table], ["A", "B"])
+    assert table_of(table, NAMES, RESULTS).notes[:2] == ("About.", "System X: 2 times the thesis's; the aim is 15")
+    assert table_of(table, NAMES, []).notes == ("About.",)
+    for wrong in ({**aims[0], "column": "rates"}, {**aims[0], "of": 0}, {"column": "rate"}):
+        with pytest.raises(ExperimentError, match="an aim has column"):
+            check_tables("e.toml", [{**TABLE, "aims": [wrong]}], ["A", "B"])
+
+
+def test_a_page_was_measured_until_the_end_of_its_last_cell() -> None:
+    """The end was the moment at which the last cell began: 30 minutes too early for a replay of 30 minutes."""
+    long = cell("A", "x", {}, lasted_s=7_200.4)
+    later = cell("A", "y", {}, lasted_s=5.0) | {"environment": {**ENVIRONMENT, "date": "2026-01-01 01:00:00 UTC"}}
+    old = cell("B", "y", {}) | {"environment": {**ENVIRONMENT, "date": "2025-12-31 23:00:00 UTC"}}
+    assert dict(facts_of([later, long, old]))["measured"] == "2025-12-31 23:00:00 UTC to 2026-01-01 02:00:00 UTC"
+    stolen = [cell("A", "x", {}, contention={"stolen_share": share}) for share in (0.0, 0.125, None)]
+    assert dict(facts_of(stolen))["kept by the host"] == "6.2% of the cores (steal), at most 12.5%"
+    assert "kept by the host" not in dict(facts_of([old]))
+
+
+def results_of_eth(*, kills: bool) -> list[Json]:
+    """Return cells as ``benchmarks flows`` writes them: a burst, a fault, and, in E2, kills of everything."""
+    good = {"tweets": 70_000, "copies": 900_000, "missing": 0, "strange": 0, "torn": 2}
+    plain = {
+        "tweets": 5_000,
+        "unanswered": 1,
+        "response_ms": {"p99": 40.0, "max": 900.0},
+        "propagation_ms": {"max": 80.0},
+    }
+    burst = {
+        "workload": "W3",
+        "load": "burst",
+        "variant": "sync",
+        "rounds": [plain | {"burst": {"drained_after_s": 2.5}}],
+    }
+    faults = {"faults": {"count": 3, "pause_ms": {"p50": 400.0, "max": 700.0}}, "breaks": 8, "drain_s": 0.5}
+    kill = {"workload": "W4", "load": "all killed", "variant": "integrated", "rounds": [plain | faults, plain | faults]}
+    found = [cell("E1", "", {"oracle": {"integrated": good}, "loads": [burst, kill]})]
+    of_kills = {"tweets": 80_000, "copies": 950_000, "missing": 3, "strange": 4, "torn": 5}
+    return [*found, cell("E2", "", {"oracle": {"integrated": of_kills}, "loads": [kill]})] if kills else found
+
+
+def test_the_page_of_the_eth_has_bursts_faults_and_the_oracle_of_the_kills() -> None:
+    """The kills were measured, and neither their oracle nor their pauses stood anywhere on the page."""
+    found, _ = read_experiment("eth", SHIPPED)
+    tables = {one["title"]: table_of(one, {}, results_of_eth(kills=True)) for one in found.tables}
+    assert [row.cells for row in tables["Oracle of the kills"].rows] == [("80000", "950000", "3", "4", "5")]
+    (burst,) = tables["W3: a burst of twice the saturation"].rows
+    assert (burst.name, burst.cells) == ("sync", ("2.5", "5000", "1", "40", "900", "80"))
+    for title, name in (("W4: faults", "E1"), ("W4: everything killed, again and again", "E2")):
+        (row,) = tables[title].rows
+        assert (row.name, row.values) == ("integrated all killed", pytest.approx((6, 400, 700, 2, 16, 0.5))), name
+    failed = cell("E2", "", {}, ok=False, why="the oracle: 3 missing")
+    told = table_of(next(one for one in found.tables if one["title"] == "Oracle of the kills"), {}, [failed])
+    assert told.notes[1:] == ("E2 failed: the oracle: 3 missing",)
+    assert notes_beside(found.tables, [failed]) == ()
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.toml")))
+def test_each_load_of_a_shipped_experiment_is_in_a_table(name: str) -> None:
+    found, _ = read_experiment(name, SHIPPED)
+    named = {load for table in found.tables for load in loads_of(table)}
+    assert {load.name for load in found.loads} <= named
+
+
+def test_the_thesis_has_calls_and_processor_time_beside_each_rate() -> None:
+    found, _ = read_experiment("thesis", SHIPPED)
+    roles = {"store": {"cpu_s": 1.0}, "wiki": {"cpu_s": 3.0}}
+    used = {"roles": roles, "counters": {"store_calls": 2_000.0}}
+    counted = {"requests": {"counted": 500}}
+    cells = [
+        cell("T5", "columnar", {"over": counted, "after": counted}, **used),
+        cell("T6", "columnar", {"rate_per_s": 270.0, "low_per_s": 250.0, "high_per_s": 290.0, "sent": 1_000}, **used),
+        cell("T6check", "columnar", {}, statuses=[0]),
+    ]
+    tables = {one["title"].partition(":")[0]: table_of(one, {"columnar": "Columnar"}, cells) for one in found.tables}
+    assert tables["T5"].rows[0].cells[-3:] == ("4,000", "1,000", "2")
+    assert tables["T6"].rows[0].cells == ("270", "250", "290", "4,000", "1,000", "2", "0")

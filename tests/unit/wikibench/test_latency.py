@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from wikibench.latency import Figures, Recorder, Sample
 from wikibench.limits import FAILURES_KEPT
 from wikibench.outcome import Kind, Outcome, classify
 from wikibench.requirements import parse_requirements
-from wikibench.summary import Replay, distribution, judge_all, summarize
+from wikibench.summary import Crew, Replay, distribution, judge_all, summarize, why_not_valid
 
 MOMENTS = st.floats(0, 5000)
 SAMPLES = st.builds(
@@ -133,6 +134,27 @@ def test_the_percentile_curve_rises_and_ends_at_the_slowest() -> None:
     assert [x for x, _ in curve] == sorted(x for x, _ in curve)
     assert [y for _, y in curve] == sorted(y for _, y in curve)
     assert curve[-1] == (1000.0, pytest.approx(1000, rel=0.01))
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "cpu_s", "busiest_s", "is_valid"),
+    [
+        (10, 9.4, None, True),
+        (10, 9.5, None, False),
+        (10, 19.0, 9.4, True),
+        (10, 9.6, 9.6, False),
+        (1.5, 1.5, None, True),
+    ],
+)
+def test_a_generator_that_takes_a_whole_core_makes_a_run_not_valid(
+    elapsed_s: float, cpu_s: float, busiest_s: float | None, *, is_valid: bool
+) -> None:
+    """It was a warning, with status 0: whatever such a run found was found of the generator."""
+    crew = Crew(busiest_cpu_s=busiest_s)
+    found = Replay(Figures.empty(10), "complete", 10, 0, elapsed_s, cpu_s, 1, 1, 512, 1, 0, crew)
+    assert bool(why_not_valid(found, 100.0)) != is_valid
+    if not is_valid:
+        assert re.search(r"used 9[56]% of a core; from 95% on it is the limit itself", why_not_valid(found, 100.0)[0])
 
 
 def test_a_generator_that_cannot_be_believed_says_so() -> None:

@@ -253,6 +253,39 @@ def test_unknown_json_is_read_by_the_usual_names_of_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "name", "before_us"),
+    [
+        (  # the log_format of nginx's own page on JSON logs
+            '{"time_iso8601":"2024-01-01T00:00:10+00:00","request":"GET /A HTTP/1.1","status":"200",'
+            '"request_time":"1.500"}',
+            "json:time=time_iso8601,status=status,duration=request_time,request=request,end",
+            1_500_000,
+        ),
+        (
+            '{"time":"2024-01-01T00:00:10Z","request":{"method":"GET","uri":"/A"},"status":200,"duration":1.5}',
+            "json:time=time,method=request.method,target=request.uri,status=status,duration=duration",
+            0,
+        ),
+        (
+            '{"ts":"2024-01-01T00:00:10Z","method":"GET","uri":"/A","response.status":200}',
+            "json:time=ts,method=method,target=uri,status=response.status",
+            0,
+        ),
+    ],
+)
+def test_json_that_was_guessed_has_a_name_that_makes_the_same_format(line: str, name: str, before_us: int) -> None:
+    """nginx logs the end of a request: a guess that took it for the start put requests behind those they had caused."""
+    found = guessed([line])
+    assert found is not None
+    assert found[0].name == name
+    entry, again = found[0].parse(line), format_of(name).parse(line)
+    assert isinstance(entry, Entry)
+    assert entry == again
+    assert (entry.before_us, entry.status) == (before_us, 200)
+    assert entry.time_us == entry_of("2024-01-01T00:00:10", True, "GET", "/A", 200, "").time_us - before_us
+
+
+@pytest.mark.parametrize(
     "text", ["hello", "nginx", "nginx:$status $request", "apache:%h %r", "json:time=ts", "json:x=y"]
 )
 def test_a_format_that_cannot_be_used_is_refused(text: str) -> None:

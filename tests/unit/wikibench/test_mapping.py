@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from wikibench.addresses.mapping import ESCAPES, Map, WikiRules, parse_map
 from wikibench.errors import MapError
 from wikibench.targets.map_files import SHIPPED, load_map
+from wikka_port.urls import PAGE_HANDLERS, route
 
 MAPS = {name: load_map(name) for name in SHIPPED}
 
@@ -77,6 +78,33 @@ def test_a_canonical_name_is_its_own_and_comes_back_from_its_address(escape: str
     assert found.escaped(title) == found.escaped(name)
     if title.strip(" /") == title:
         assert found.title_of(found.view_path(name)) == title
+
+
+ADDRESSES = (
+    *("/", "/?from=feed", "/A", "/A/", "/A/B", "/A/B/", "/A?x=/edit", "/edit", "/Edit", "/files/x"),
+    *("/api", "/api/", "/api/v1/page", "/api/titles", "/api/notes", "/api-notes", "/robots.txt", "/-/login"),
+    *("/-/keys?x", "/health", "/healthy"),
+    *("/A/files/Plan.pdf", "/A/files/", "/A/files/a/b"),
+)
+AROUND_A_HANDLER = ("/A/{}", "/A/B/{}/", "/A/{}?x=1", "/{}", "/A/{}-notes", "/A/{}/B", "/A/x{}")
+
+
+@pytest.mark.parametrize("handler", [*sorted(PAGE_HANDLERS), ""])
+def test_the_map_of_this_wiki_reads_addresses_as_the_wiki_does(handler: str) -> None:
+    """``/A/history`` and 20 other handlers were views of pages "A/history", and ``/`` was no view at all."""
+    for path in [one.format(handler) for one in AROUND_A_HANDLER] if handler else ADDRESSES:
+        meant = route(path.partition("?")[0], "HomePage")
+        is_view = (meant.kind, meant.handler) == ("page", "show")
+        assert MAPS["columnar"].kind_of("GET", path) == (("view", meant.name) if is_view else ("other", "")), path
+        is_edit = (meant.kind, meant.handler) == ("page", "edit")
+        assert MAPS["columnar"].kind_of("POST", path) == (("save", meant.name) if is_edit else ("other", "")), path
+
+
+def test_the_root_page_has_one_name_in_trace_and_target() -> None:
+    found = MAPS["columnar"]
+    assert found.title_of("/") == found.title_of("/HomePage") == "HomePage"
+    assert found.view_path("") == "/HomePage"
+    assert MAPS["mediawiki"].kind_of("GET", "/index.php") == ("other", ""), "a map without a root page drops it"
 
 
 def test_titles_of_addresses_of_the_wiki_and_of_any_trace() -> None:

@@ -79,7 +79,10 @@ def test_the_page_has_the_processor_time_of_roles_and_of_others() -> None:
     found = made_report(8, 20)
     assert machine_lines(found) == [], "an older report"
     found["others_cpu_share"], found["roles"] = 0.34, []
-    assert machine_lines(found) == ["machine: all programs but the generator took 34% of the cores"]
+    assert machine_lines(found) == [
+        "machine: all programs but the generator took 34% of the cores; which of them is the wiki is not known without "
+        "--watch, so nothing is judged by it"
+    ]
     found["roles"] = [{"role": "wiki", "cpu_s": 1.0, "cpu_us_a_request": 2345.0, "resident_mb": 80.2}]
     assert machine_lines(found) == [
         "wiki: 2,345 us of CPU a request, 80 MB",
@@ -91,6 +94,38 @@ def test_the_page_has_the_processor_time_of_roles_and_of_others() -> None:
     page = render(found)
     assert "<dt>wiki</dt><dd>2,345 us of CPU a request, 80 MB</dd>" in page
     assert "they disturb the figures" in page
+
+
+def test_the_page_has_what_the_host_kept_and_how_long_programs_waited_for_a_core() -> None:
+    found = made_report(8, 20) | {"others_cpu_share": 0.34, "roles": []}
+    assert len(machine_lines(found)) == 1
+    for stolen, waited, words in (
+        (
+            0.031,
+            0.416,
+            "the host kept 3% of the cores (steal), for 42% of the time some program waited for a core (pressure)",
+        ),
+        (0.0, None, "the host kept 0% of the cores (steal)"),
+    ):
+        found["contention"] = {"stolen_share": stolen, "waited_share": waited}
+        assert machine_lines(found)[1] == f"contention: {words}"
+        assert f"<dt>contention</dt><dd>{words}</dd>" in render(found)
+    found["contention"] = {"stolen_share": None, "waited_share": None}
+    assert len(machine_lines(found)) == 1, "a kernel that does not say"
+
+
+def test_the_page_says_how_many_requests_were_planned() -> None:
+    found = made_report(8, 20)
+    assert "<dt>planned</dt>" not in render(found), "of a replay that nobody planned"
+    found["requests"]["planned"] = 1_234
+    found["environment"]["governor"] = None
+    page = render(found)
+    assert "<dt>planned</dt><dd>1,234 requests of the trace were due" in page
+    assert "<dt>governor</dt>" not in page
+    found["environment"]["governor"] = "powersave"
+    assert "<dt>governor</dt><dd>powersave</dd>" in render(found)
+    del found["requests"]["planned"]
+    assert "<dt>planned</dt>" not in render(found), "an older report"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": "wikibench-comparison-1"}'])

@@ -117,6 +117,80 @@ def test_mistakes_are_told_in_a_line(logs: list[Path], tmp_path: Path) -> None:
     assert not out.exists(), "nothing was written"
 
 
+def test_a_guess_of_json_says_which_fields_it_reads_and_what_its_time_is(tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "t"
+    for fields, said, at in (
+        (
+            '"request":"GET /A HTTP/1.1","request_time":"0.250"',
+            "duration=request_time,request=request,end, which",
+            "0.750",
+        ),
+        (
+            '"method":"GET","uri":"/A"',
+            "json:time=ts,method=method,target=uri, which reads 1 of the first 1 lines;",
+            "1.000",
+        ),
+    ):
+        log.write_text(f'{{"ts":1704067201.0,{fields}}}\n')
+        made = command("trace", "read", log, "--out", out)
+        assert made.exit_code == 0, made.output
+        told = made.output.replace("\n", " ")
+        assert said in told
+        assert ("if it is the end, give this --format with ,end" in told) == (at == "1.000")
+        assert out.read_text().startswith(f"170406720{at} /A" if at == "1.000" else "1704067200.750 /A")
+
+
+def test_dropped_lines_are_written_down_with_their_numbers_and_reasons(logs: list[Path], tmp_path: Path) -> None:
+    out, dropped = tmp_path / "t", tmp_path / "dropped"
+    with logs[0].open("a", encoding="utf-8") as log:
+        log.write(line_of(59, "/B", method="PUT") + "hello \xa0\t.\n")
+    made = command("trace", "read", *logs, "--out", out, "--dropped", dropped)
+    assert made.exit_code == 0, made.output
+    reasons = (
+        "a file that pages are made of (--keep static)",
+        "another method than GET, HEAD and POST",
+        "unreadable line",
+    )
+    lines = [line_of(59, "/x.css"), line_of(59, "/B", method="PUT"), "hello \xa0\t.\n"]
+    wanted = [f"{201 + n}\t{reason}\t{line}" for n, (reason, line) in enumerate(zip(reasons, lines, strict=True))]
+    assert dropped.read_text("utf-8") == "".join(wanted)
+    assert "the first unreadable line" not in made.output, "the file has it"
+    before = logs[0].read_bytes()
+    for where in (logs[0], out):
+        refused = command("trace", "read", *logs, "--out", out, "--dropped", where)
+        assert (refused.exit_code, "would be written over: give a file of its own" in refused.output) == (2, True)
+    assert logs[0].read_bytes() == before
+    refused = command("trace", "read", out, "--out", tmp_path / "again", "--dropped", dropped)
+    assert (refused.exit_code, "of which no line is left out" in refused.output) == (2, True)
+    only = tmp_path / "only"
+    only.write_text(line_of(1, "/a.css"))
+    none = command("trace", "read", only, "--out", tmp_path / "none", "--dropped", f"{dropped}.gz")
+    assert none.exit_code == 2
+    assert gzip.decompress(Path(f"{dropped}.gz").read_bytes()).startswith(b"1\ta file that"), "why there is none"
+
+
+def test_a_wiki_that_names_its_pages_in_queries_is_told_to_need_a_map(tmp_path: Path) -> None:
+    """Such a wiki was read as one page without a word, and a sample by pages thinned all of it."""
+    log, out, small = tmp_path / "log", tmp_path / "t", tmp_path / "small"
+    target = "/doku.php?id=page_{}"
+    log.write_text("".join(line_of(n // 10, target.format(n % 50) if n % 3 else f"/lib/{n}") for n in range(300)))
+    warned = "of one path with many queries, doku.php: they count as one page"
+    for words in (("read", log, "--out", out), ("info", out), ("sample", out, "--pages", "50%", "--out", small)):
+        done = command("trace", *words)
+        assert done.exit_code == 0, done.output
+        assert f"67% of the requests are {warned}" in done.output, words
+    mapped = command("trace", "read", log, "--map", "dokuwiki", "--out", out)
+    assert (mapped.exit_code, warned in mapped.output) == (0, False), mapped.output
+    for text in (
+        "".join(line_of(n // 10, f"/w/index.php?title=Page_{n % 50}") for n in range(300)),  # is understood
+        "".join(line_of(n // 10, "/Hot?x=1" if n % 3 else f"/Page_{n}") for n in range(300)),  # is a page
+        "".join(line_of(n // 10, target.format(n) if n % 3 == 0 else f"/Page_{n}") for n in range(300)),  # is the less
+    ):
+        log.write_text(text)
+        done = command("trace", "read", log, "--out", out)
+        assert (done.exit_code, "many queries" in done.output) == (0, False), done.output
+
+
 def test_a_log_in_place_of_a_trace_is_told_with_what_to_do(logs: list[Path]) -> None:
     result = command("replay", logs[0], "--target", "http://127.0.0.1:1")
     assert result.exit_code == 2
