@@ -17,6 +17,7 @@ from tests.support.seeds import seed
 from wikka_port.cli import main
 from wikka_port.exchange import static_site, static_written
 from wikka_port.exchange.page_source import StorePages
+from wikka_port.exchange.records import living_pages
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import Privilege
@@ -221,6 +222,48 @@ def test_a_continued_export_has_nothing_of_pages_that_were_changed_hidden_or_dam
     assert "a text of before" in (out / "pages/Damaged.html").read_text()
     assert "Hidden.html" not in (out / "index.html").read_text()
     assert {path.name for path in out.iterdir()} == {"index.html", "style.css", "icon.svg", "pages", "files"}
+
+
+@pytest.mark.usefixtures("one_by_one")
+def test_a_continued_export_copies_only_the_files_that_are_not_there(wiki: Wiki, tmp_path: Path) -> None:
+    out, files = tmp_path / "site", tmp_path / "site.part" / "files"
+    for name in ("Held", "Held/Below"):
+        wiki.save(name, "text", author="Ada", base=0)
+    token = {
+        place: add_file(wiki.files, *place.rsplit("/", 1), content, BY)
+        for place, content in (
+            ("Held/kept.txt", b"kept"),
+            ("Held/damaged.txt", b"as it was written"),
+            ("Held/replaced.txt", b"at first"),
+            ("Held/Below/equal.txt", b"at first"),
+            ("Held/lost.txt", b"lost"),
+            ("Held/removed.txt", b"removed"),
+        )
+    }
+    killed_export(wiki, out, 2 * len(list(living_pages(StorePages(wiki)))))
+    kept = (files / "Held/kept.txt").stat().st_ino
+    (files / "Held/damaged.txt").write_bytes(b"as it is not now.")
+    (files / "Held/lost.txt").unlink()
+    (files / "Held/lost.txt").mkdir()
+    (files / "Held/lost.txt/x").write_bytes(b"in the way")
+    (files.parent / ".wikka/content").write_bytes(b"half a file")
+    wiki.files.remove("Held", "removed.txt", token["Held/removed.txt"], BY, allow=anybody)
+    add_file(wiki.files, "Held", "replaced.txt", b"at last", BY, token["Held/replaced.txt"])
+    report = static_site.write_site(wiki, static_site.OPERATOR, static_site.WikiConfig(), out)
+    there = {path.name: path.read_bytes() for path in (out / "files/Held").iterdir() if path.is_file()}
+    assert there == {
+        "kept.txt": b"kept",
+        "damaged.txt": b"as it was written",
+        "replaced.txt": b"at last",
+        "lost.txt": b"lost",
+    }
+    assert (out / "files/Held/Below/equal.txt").read_bytes() == b"at first"
+    assert (out / "files/Held/kept.txt").stat().st_ino == kept
+    assert 0 < report.kept_files < report.files
+    static_site.write_site(wiki, static_site.OPERATOR, static_site.WikiConfig(), tmp_path / "anew")
+    assert bytes_of(out) == bytes_of(tmp_path / "anew")
+    for name in ("Held/Below", "Held"):
+        wiki.mover.delete(name, BY)
 
 
 def pages_of_wiki(wiki: Wiki) -> list[str]:

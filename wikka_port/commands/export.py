@@ -177,6 +177,8 @@ def _print_site(report: StaticReport, seconds: float) -> None:
     click.echo(f"{report.pages:,} pages and {report.files:,} files in {seconds:.1f} s", err=True)
     if report.kept:
         click.echo(f"{report.kept:,} of the pages were written by an earlier export that was stopped", err=True)
+    if report.kept_files:
+        click.echo(f"{report.kept_files:,} of the files were copied by an earlier export that was stopped", err=True)
 
 
 def _people(wiki: Wiki, form: str, readable_by: str | None, with_hashes: bool) -> Iterable[AccountRecord]:

@@ -107,6 +107,8 @@ class StaticPlaces:
         self._database.execute("CREATE INDEX links_by_target ON links (target)")
         self._database.execute("CREATE INDEX pages_by_name ON pages (folded, name)")
         self._database.execute("CREATE INDEX pages_by_path ON pages (path)")
+        self._database.execute("CREATE INDEX files_by_link ON files (link)")
+        self._database.execute("CREATE INDEX files_by_picture ON files (picture)")
 
     def mark_written(self, name: str) -> None:
         self._database.execute("UPDATE pages SET written = 1 WHERE name = ?", (name,))
@@ -129,6 +131,10 @@ class StaticPlaces:
 
     def is_page_path(self, path: str) -> bool:
         return bool(self._one("SELECT path FROM pages WHERE path = ?", path))
+
+    def is_file_path(self, path: str) -> bool:
+        found = self._one("SELECT link FROM files WHERE link = ?", path)
+        return bool(found or self._one("SELECT picture FROM files WHERE picture = ?", path))
 
     def digest_of_files(self) -> str:
         """Return a digest of the places of all files.  O(files)."""

@@ -10,8 +10,9 @@ left out; one that goes meanwhile gets a page that says so, and no link leads no
 
 Pages, links, lists and actions are those that one visitor may read.  Memory: EXPORTED_ROWS texts, and the cache of
 parsed pages.  The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was
-killed is continued by the same command: all is read anew, files are copied again, and of the pages those are rendered
-that would be others now (``static_written``).  Files of pages that are no part of the site any more are removed.
+killed is continued by the same command: all is read anew, files of the site whose bytes have the right digest stay, and
+of the pages those are rendered that would be others now (``static_written``).  What is no part of the site any more is
+removed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -53,6 +54,7 @@ from wikka_port.visitors import NOBODY, Visitor
 # The visitor of an export without ``--readable-by``: an administrator whose name no account can have.
 OPERATOR: Final = replace(NOBODY, name="", status="active", admin=True)
 _MARK: Final = ".wikka"  # a folder in OUT.part, by which the next export recognises it
+_COPIED: Final = "content"  # in that folder, a file while it is copied
 _FORMAT: Final = 1  # of the site; another one's pages are rendered again
 _ACTION: Final = "{{"  # a page with an action is always rendered again: it shows what is so at that moment
 _CATEGORY: Final = "Category"
@@ -97,7 +99,7 @@ def write_site(
 def _begin_folder(part: Path) -> None:
     """Make the folder of an export, or take over what a killed one has left.  Raises ExportError."""
     if (part / _MARK).is_dir():
-        shutil.rmtree(part / "files", ignore_errors=True)
+        (part / _MARK / _COPIED).unlink(missing_ok=True)
         for index in part.glob("index*.html"):
             index.unlink()
         return
@@ -112,12 +114,28 @@ def _begin_folder(part: Path) -> None:
 
 def _remove_others(part: Path, places: StaticPlaces) -> None:
     """Remove what a killed export has left of pages that are none of this one: this reader may not read them now."""
-    for path in sorted((part / "pages").rglob("*"), reverse=True):
-        if path.is_dir():
-            with suppress(OSError):  # it is not empty
-                path.rmdir()
-        elif not places.is_page_path(path.relative_to(part).as_posix()):
-            path.unlink()
+    for folder, has in (("pages", places.is_page_path), ("files", places.is_file_path)):
+        for place, folders, names in os.walk(part / folder, topdown=False):
+            for name in names:
+                path = Path(place, name)
+                if not has(path.relative_to(part).as_posix()):
+                    path.unlink()
+            for name in folders:
+                with suppress(OSError):  # it is not empty
+                    Path(place, name).rmdir()
+
+
+def _make_room(path: Path, top: Path) -> None:
+    """Make the folder of a file below ``top``; what a killed export has left in its way goes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        for above in path.relative_to(top).parents:
+            if (top / above).is_file():
+                (top / above).unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
 
 
 class StaticReport:
@@ -125,6 +143,7 @@ class StaticReport:
         self.pages = 0
         self.kept = 0  # of these: written by an earlier export that was killed
         self.files = 0
+        self.kept_files = 0  # of these: copied by an earlier export that was killed
         self.missing: list[str] = []  # files whose content is not in the store
 
     def count_page(self) -> int:
@@ -135,8 +154,9 @@ class StaticReport:
     def note_kept(self, number: int) -> None:
         self.kept = number
 
-    def count_file(self) -> None:
+    def count_file(self, *, is_kept: bool) -> None:
         self.files += 1
+        self.kept_files += is_kept
 
 
 class _StaticSite:
@@ -195,33 +215,38 @@ class _StaticSite:
 
     def _add_file(self, page: str, name: str, file: CurrentFile) -> None:
         paths, equal = self._places.add_file(page, name, file)
+        first = self._folder / (equal or paths.link)
         try:
-            first = self._folder / (equal or paths.link)
-            if not equal:
+            is_kept = bool(equal) or _is_content(first, file)
+            if not is_kept:
                 self._write_content(first, file)
-            for path in dict.fromkeys(paths):
-                self._link(first, self._folder / path)
-            self.report.count_file()
         except MissingContent:
             self._places.forget_file(page, name, file)
             self.report.missing.append(f"{page}: {name}")
+            return
+        for path in dict.fromkeys(paths):
+            self._link(first, self._folder / path)
+        self.report.count_file(is_kept=is_kept and not equal)
 
     def _write_content(self, path: Path, file: CurrentFile) -> None:
-        content = self._wiki.files.content(file)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Write a content beside the site and move it to its place: what is there may be a link to another file."""
+        copied = self._folder / _MARK / _COPIED
         try:
-            with path.open("wb") as stream:
-                for piece in content:
+            with copied.open("wb") as stream:
+                for piece in self._wiki.files.content(file):
                     stream.write(piece)
         except MissingContent:
-            path.unlink()
+            copied.unlink()
             raise
+        _make_room(path, self._folder)
+        copied.replace(path)
 
     def _link(self, content: Path, path: Path) -> None:
         """Give a content a further path, or copy it where the disk has no links."""
-        if path == content:
+        if path == content or (path.is_file() and path.samefile(content)):
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(path, self._folder)
+        path.unlink(missing_ok=True)
         try:
             os.link(content, path)
         except OSError:
@@ -296,7 +321,7 @@ class _StaticSite:
             "start": up + as_address(self._places.start),
         }
         to = self._folder / path
-        to.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(to, self._folder)
         to.write_text(self._site.fragment(template, **frame, **values), encoding="utf-8", errors="replace")
 
     # --- the index ----------------------------------------------------------------------------------
@@ -344,3 +369,14 @@ def _by_letter(pages: list[ListedPage]) -> Iterator[tuple[str, str, list[ListedP
         found.setdefault(_initial(page.name), []).append(page._replace(path=as_address(page.path)))
     for initial, of_letter in found.items():
         yield _letter_id(initial), initial, of_letter
+
+
+def _is_content(path: Path, file: CurrentFile) -> bool:
+    """Return whether the path has the bytes of a file.  O(bytes) of the path, if it has their number."""
+    try:
+        if path.stat().st_size != file.size_bytes or not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            return file_digest(stream, "sha256").hexdigest() == file.sha256
+    except OSError:
+        return False
