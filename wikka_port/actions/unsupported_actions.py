@@ -11,17 +11,16 @@ from typing import Final
 
 from wikka_port.texts import N_, _
 
-_ADMIN: Final = N_("it comes with the pages of administrators")
 _SECRETS: Final = N_("it tells strangers what the wiki runs on")
 _REFERRERS: Final = N_("referrers are not kept: they draw spam and tell who reads what")
 
-TO_COME: Final[Mapping[str, str]] = {
-    "adminpages": _ADMIN, "adminusers": _ADMIN,
-    "contact": _ADMIN, "feedback": _ADMIN,
-}  # fmt: skip
 REPLACED: Final[Mapping[str, str]] = {
+    "adminpages": N_("administrators find pages, and work on many, under Administration"),
+    "adminusers": N_("administrators have a page of the users, under Administration"),
     "badwords": N_("the words are among the settings of antispam, which administrators see"),
     "spamlog": N_("administrators have a page of the texts that antispam keeps"),
+    "contact": N_("write in the page how to reach you"),
+    "feedback": N_("readers write comments, or suggest a change of the page"),
     "emailpassword": N_("a forgotten password is reset by a link, not mailed"),
     "googleform": N_("use {{searchform}}, which searches this wiki itself"),
     "titletag": N_("the title of a page is its first heading"),
@@ -45,14 +44,11 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "system": _SECRETS,
     "wikkaconfig": _SECRETS,
 }
-UNSUPPORTED: Final[Mapping[str, str]] = {**TO_COME, **REPLACED, **LEFT_OUT}
+UNSUPPORTED: Final[Mapping[str, str]] = {**REPLACED, **LEFT_OUT}
 
 
 def instead_of(name: str) -> str:
     """Return a sentence for the author of a page with the action ``name``, which this wiki lacks."""
-    if name in TO_COME:
-        why = _(TO_COME[name])
-        return _("The action {name} is not here yet: {why}. Readers see nothing in its place.", name=name, why=why)
     if name in UNSUPPORTED:
         why = _(UNSUPPORTED[name])
         return _("The action {name} is not here: {why}. Readers see nothing in its place.", name=name, why=why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from tests.support.wiki_client import WikiClient
 from wikka_port import rendering
 from wikka_port.actions import ACTIONS
-from wikka_port.actions.unsupported_actions import LEFT_OUT, REPLACED, TO_COME, UNSUPPORTED
+from wikka_port.actions.unsupported_actions import LEFT_OUT, REPLACED, UNSUPPORTED
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
 from wikka_port.limits import INCLUDED_CHARS_MAX
@@ -21,7 +22,7 @@ from wikka_port.rights.rules import PageRights, Privilege
 PAGES = Path(__file__).parents[4] / "docs" / "wiki.md"
 STYLE = Path(__file__).parents[4] / "wikka_port" / "static" / "wiki.css"
 OWN = {"toc", "redirect"}  # of the markup itself
-ROW = re.compile(r"^\| `([a-z_.]+)` \| (there|replaced by|to come|left out) \| (.*) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `([a-z_.]+)` \| (there|replaced by|left out) \| (.*) \|$", re.MULTILINE)
 
 # What is typed -> what a reader sees of it.  The page is called "Page"; "Member" links to "Cat", which is missing.
 SHOWN = {
@@ -171,11 +172,17 @@ def test_the_table_of_actions_is_what_there_is() -> None:
     assert not own.keys() & rows.keys(), "WikkaWiki has an action of that name"
     assert {state for state, _ in own.values()} <= {"there"}
     assert by_state["there"] | own.keys() == ACTIONS.keys() | OWN
-    assert by_state["to come"] == TO_COME.keys()
     assert by_state["replaced by"] == REPLACED.keys()
     assert by_state["left out"] == LEFT_OUT.keys()
     assert all(said for state, said in rows.values() if state != "there")
     assert not UNSUPPORTED.keys() & ACTIONS.keys()
+
+
+@pytest.mark.parametrize("title", ["Handlers", "Actions"])
+def test_the_counts_above_the_tables_are_those_of_their_rows(title: str) -> None:
+    counted = Counter(state for state, _ in table(title).values())
+    said = f"{title}: {counted['there']} there, {counted['replaced by']} replaced by, {counted['left out']} left out.\n"
+    assert f"\n{said}" in PAGES.read_text()
 
 
 def test_an_action_of_the_wikis_own_has_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_actions(web: WikiClient, typed: str) -> None:
     [
         ('{{nosuchaction x="<b>"}}', "There is no action nosuchaction."),
         ("{{flash}}", "no browser shows Flash any more"),
-        ("{{feedback}}", "The action feedback is not here yet: it comes with the pages of administrators."),
+        ("{{feedback}}", "The action feedback is not here: readers write comments, or suggest a change of the page."),
         ("=={{pageindex}}==", "it makes a block, which cannot stand in a heading or a footnote"),
     ],
 )

@@ -252,7 +252,10 @@ def test_an_action_that_is_not_run_is_a_note_for_editors_and_nothing_for_readers
     web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
     olga, rita = web.signed_in("Olga"), web.signed_in("Rita")
     shown = olga.get("/P").text
-    assert '<p class="notice">The action feedback is not here yet: it comes with the pages of administrators.' in shown
+    assert (
+        '<p class="notice">The action feedback is not here: readers write comments, or suggest a change of the page.'
+        in shown
+    )
     assert '<p class="notice">There is no action nosuchaction.' in shown
     for other in (web, rita):
         assert "notice" not in other.get("/P").text
