@@ -12,6 +12,7 @@ updates the lists of links.
 
 from __future__ import annotations
 
+import html
 import logging
 import os
 import re
@@ -44,7 +45,8 @@ def read_sites(text: str) -> dict[str, str]:
             raise BadInterwiki(f"line {number} should be a prefix of up to 20 letters and digits, and an address")
         if words[0].lower() in _KEPT:
             raise BadInterwiki(f"line {number}: {words[0]} begins addresses already; choose another prefix")
-        url = safe_url(words[1]) if is_url(words[1]) else None
+        typed = html.unescape(words[1])  # WikkaWiki's own file has &amp;
+        url = safe_url(typed) if is_url(typed) else None
         if url is None:
             raise BadInterwiki(f"line {number} should have an address that begins with http:// or https://")
         found[words[0]] = url

@@ -98,12 +98,12 @@ def test_a_folder_below_a_page_and_hostile_files(wiki: Wiki, imported: Import, t
 
 
 def test_a_dry_run_stores_nothing_and_names_what_differs(imported: Import, tmp_path: Path) -> None:
-    write(tmp_path, "a.md", "[x](gone.md) <div>d</div> ![[b#part]]\n\n```mermaid\ngraph\n```\n")
+    write(tmp_path, "a.md", "[x](gone.md) <video>d</video> ![[b#part]]\n\n```mermaid\ngraph\n```\n")
     write(tmp_path, "b.md", "fine")
     done = CliRunner().invoke(main, ["import", str(tmp_path), "--dry-run", "--store", "127.0.0.1:1"])
     assert done.exit_code == 0, done.output
     assert "a: links that lead to no file of the folder: gone.md" in done.output
-    assert "a: HTML that is shown as text: <div>" in done.output
+    assert "a: HTML that is shown as text: <video>" in done.output
     assert "a: drawings that are shown as code: mermaid" in done.output
     assert "1 of 2 pages will look different" in done.output
 

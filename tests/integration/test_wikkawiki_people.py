@@ -15,6 +15,7 @@ from wikka_port.accounts import passwords
 from wikka_port.accounts.factory import Accounts
 from wikka_port.accounts.signing_in import Client, Refused
 from wikka_port.accounts.tables import SITE, USERS
+from wikka_port.antispam.stored_policy import read_policy
 from wikka_port.cli import main
 from wikka_port.commands import serving_options
 from wikka_port.commands.serving_options import accounts_of
@@ -22,6 +23,7 @@ from wikka_port.consistency import check
 from wikka_port.importer import Importer
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import Privilege
+from wikka_port.site_settings import KEPT, changed_settings
 from wikka_port.wikkawiki import migration
 
 CONFIG = """<?php $wakkaConfig = array('admin_users' => 'AdaLovelace', 'wakka_name' => "Ada's wiki", 'root_page' => 'HomePage',
@@ -217,6 +219,67 @@ def test_rights_are_there_before_their_pages_and_follow_the_source_until_they_ar
     assert (rights["OpenPage"].owner, dict(rights["OpenPage"].lists)) == ("GraceHopper", {Privilege.READ: "*"})
     assert dict(rights["PlainPage"].lists) == {}
     assert check(wiki).differences == ()
+
+
+def test_menus_words_and_links_of_an_old_version_come_with_the_configuration(
+    wiki: Wiki, store: StoreThread, tmp_path: Path
+) -> None:
+    old = WikkaWiki("1.4.2")
+    old.add_page("HomePage", "[[HomePage home]]", "2012-01-01 00:00:00")
+    config = CONFIG.replace("array(", "array('content_filtering' => '1', 'max_new_comment_urls' => '3',", 1)
+    unclear = "1 pages with links that lead to their first word until WikkaWiki 1.3.6"
+    first = move(store, tmp_path, old, config=config)
+    assert (first.exit_code, unclear in first.output) == (0, True), first.output
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/main_menu.inc").write_text("[[TidePool|Pools]]\nPageIndex\n{{searchform}}")
+    (tmp_path / "config/main_menu.user.inc").write_text("MyPage")
+    (tmp_path / "interwiki.conf").write_text("Harbour http://h.example/\n")
+    (tmp_path / "badwords.txt.php").write_text("pnfvab\n")
+    before = KEPT.read(wiki.rows)
+    here = changed_settings(before.value, {"menu_users": ["Mine | HomePage"]})
+    KEPT.write(wiki.rows, before.revision, here, by="Ada", now_ms=1)
+    config = config.replace("array(", "array('wakka_version' => '1.3.2',", 1)
+    dry = CliRunner().invoke(
+        main,
+        [
+            *("import-wikkawiki", "--dump", str(tmp_path / "wikka.sql"), "--dry-run", "--store", "127.0.0.1:1"),
+            *("--wikka-config", str(tmp_path / "wikka.config.php")),
+        ],
+    )
+    assert "menu_visitors: Pools | TidePool, PageIndex | PageIndex" in dry.output
+    done = move(store, tmp_path, old, config=config)
+    assert done.exit_code == 0, done.output
+    for line in (
+        "menu_users was set here already: it stays",
+        "menu_visitors is set: Pools | TidePool, PageIndex | PageIndex",
+        "antispam was set here already",
+        f"(Harbour): start the wiki with: wikka run --interwiki {tmp_path / 'interwiki.conf'}",
+    ):
+        assert line in done.output
+    assert unclear not in done.output
+    settings = KEPT.read(wiki.rows).value
+    assert (settings.menu_visitors, settings.menu_users) == (
+        ("Pools | TidePool", "PageIndex | PageIndex"),
+        ("Mine | HomePage",),
+    )
+    policy = read_policy(wiki.rows).policy
+    assert (policy.comment_links, policy.words) == (3, ())
+    again = move(store, tmp_path, old, config=config)
+    assert "menu_visitors is set" not in again.output
+
+
+def test_bad_words_come_before_antispam_is_set_here(wiki: Wiki, store: StoreThread, tmp_path: Path) -> None:
+    old = WikkaWiki("1.4.2")
+    old.add_page("HomePage", "[[HomePage home]]", "2012-01-01 00:00:00")
+    (tmp_path / "badwords.txt.php").write_text("pnfvab\npurnc cvyyf\n")
+    added = "array('content_filtering' => '1', 'wakka_version' => '1.3.2',"
+    done = move(store, tmp_path, old, config=CONFIG.replace("array(", added, 1))
+    assert done.exit_code == 0, done.output
+    assert "antispam is set: words 2" in done.output
+    assert read_policy(wiki.rows).policy.words == ("casino", "cheap pills")
+    page = wiki.page("HomePage")
+    assert page is not None
+    assert page.body == "[[HomePage | home]]"
 
 
 def test_without_the_configuration_the_site_keeps_its_lists_and_the_command_says_so(

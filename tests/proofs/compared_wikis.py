@@ -129,7 +129,7 @@ def _put_shown(made: Fields, name: str, shown: list[RevisionRecord]) -> None:
         made.revisions += 1
         seconds_ms = one.time_ms // 1000 * 1000
         last_ms = max(seconds_ms or 1, last_ms + 1)
-        made.put("text", key, _digest(with_bars(one.body, of_pages=False)))
+        made.put("text", key, _digest(with_bars(one.body, of_pages="none")))
         made.put("time", key, last_ms // 1000)
         made.put("author", key, one.author or "(unknown)")
         made.put("note", key, _cut_note(one.note))

@@ -15,7 +15,7 @@ from wikka_port.imports.dokuwiki_conf import conf_of, data_of, interwiki_in, set
 from wikka_port.imports.dokuwiki_folder import DokuWikiFolder, DokuWikiPages, DokuWikiReport
 from wikka_port.imports.dokuwiki_people import DokuWikiPeople, PeopleReport, acl_of
 from wikka_port.imports.folder_move import FolderSource
-from wikka_port.imports.git_history import GitHistory, NoHistory
+from wikka_port.imports.git_history import GitHistory, NoHistory, wiki_address
 from wikka_port.imports.markdown_folder import (
     UNHIDDEN,
     FileTexts,
@@ -50,6 +50,7 @@ class FolderOptions:
     restart: bool
     has_history: bool
     without_rights: bool
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def opened_folder(folder: Path, form: str, given: FolderOptions, prefix: str, ma
             main_page=main_page,
             prefix=prefix,
             origin=cast(NameOrigin | None, given.names),
+            address=given.address or (wiki_address(folder) if (folder / ".git").exists() else ""),
         )
     except OSError as problem:
         raise click.ClickException(f"{folder} cannot be read: {problem.strerror}") from None

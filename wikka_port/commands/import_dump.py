@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
 from pathlib import Path
@@ -28,7 +29,7 @@ _NAMED = 20  # lines
 _COLUMNS = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
 _MISMATCHES = 5  # lines on mismatches
 _OF_DUMPS = ("namespaces", "limit", "licence", "pictures", "folder")  # options
-_OF_FOLDERS = ("dry_run", "prefix", "author", "names")
+_OF_FOLDERS = ("dry_run", "prefix", "author", "names", "address")
 
 
 @click.command("import")
@@ -48,6 +49,12 @@ _OF_FOLDERS = ("dry_run", "prefix", "author", "names")
 )
 @click.option(
     "--history/--no-history", "has_history", default=True, help="Revisions of files in git, or only their last texts."
+)
+@click.option(
+    "--address",
+    default="",
+    metavar="URL",
+    help="Where the pages of a folder were read: links out of it lead there. Known of clones of GitHub's wikis.",
 )
 @click.option("--without-rights", is_flag=True, help="Bring no rights and accounts of a DokuWiki.")
 @click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
@@ -76,6 +83,7 @@ def import_dump(
     author: str,
     names: str | None,
     has_history: bool,
+    address: str,
     without_rights: bool,
     folder: Path | None,
     restart: bool,
@@ -105,7 +113,9 @@ def import_dump(
     """
     if os.path.isdir(file) and not (form in (None, MARKDOWN) and is_export(Path(file))):
         _check_options(file, _OF_DUMPS)
-        given = FolderOptions(form, prefix, root_page, author, names, dry_run, restart, has_history, without_rights)
+        given = FolderOptions(
+            form, prefix, root_page, author, names, dry_run, restart, has_history, without_rights, _checked(address)
+        )
         import_folder(file, given, store)
         return
     _check_options(file, _OF_FOLDERS)
@@ -120,6 +130,15 @@ def import_dump(
     with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:
         summary, seconds, settled = _imported_dump(wiki, file, cast(BinaryIO, stream))
     _print_summary(summary, seconds, settled)
+
+
+def _checked(address: str) -> str:
+    """Return an address with a slash at its end.  Raises click.BadParameter."""
+    if not address:
+        return ""
+    if not re.fullmatch(r"https?://[!-~]+", address):
+        raise click.BadParameter("write https://github.com/OWNER/NAME/wiki/, for example", param_hint="--address")
+    return address.rstrip("/") + "/"
 
 
 def _check_options(file: str, of_others: tuple[str, ...]) -> None:

@@ -27,6 +27,7 @@ from wikka_port.wikkawiki.migration import Migration, Migrator
 from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
 from wikka_port.wikkawiki.preview import differences
 from wikka_port.wikkawiki.server_rows import ServerError, copied_from, parse_address
+from wikka_port.wikkawiki.site_move import OldSite, read_site
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
 from wikka_port.wikkawiki.source_pages import SourcePages, TagReport
 from wikka_port.wikkawiki.sql_text import SqlDumpError
@@ -34,6 +35,10 @@ from wikka_port.wikkawiki.sql_text import SqlDumpError
 _PASSWORD: Final = "WIKKA_MYSQL_PASSWORD"  # noqa: S105 - the name of a variable
 _SETTLE_S: Final = 600.0  # for the triggers, at the end
 _NAMED: Final = 20  # lines of each kind
+_UNCLEAR_LINKS: Final = (
+    "pages with links that lead to their first word until WikkaWiki 1.3.6 and to a page of that name later, as here:"
+    " give its wikka.config.php, which says the version"
+)
 _COLUMNS: Final = (
     BarColumn(),
     MofNCompleteColumn(),
@@ -173,17 +178,21 @@ def import_wikkawiki(
     if sum(one is not None for one in (dump, sqlite, dsn)) != 1:
         raise click.UsageError("Say where the old wiki is: --dump FILE, --sqlite FILE or --dsn mysql://USER@HOST/DB.")
     config = _config(wikka_config)
+    site = read_site(config, Path(wikka_config).parent) if config is not None and wikka_config is not None else None
     folder_of_files = Path(uploads) if uploads is not None else None
     given = _Given(dump, sqlite, dsn, prefix, folder)
     if dry_run:
-        with given.source() as source:
-            _print_preview(source, zone, config)
+        with given.source() as found:
+            _print_preview(_of_version(found, config), zone, config, site)
         return
-    with given.source() as source, store.open_wiki(pool=16) as wiki:
+    with given.source() as found, store.open_wiki(pool=16) as wiki:
         wiki.prepare()
+        source = _of_version(found, config)
         begun = time.monotonic()
         with progress_bar(*_COLUMNS, total=source.counts["pages"], pages=0) as show:
-            migrator = Migrator(wiki, accounts_of(wiki), source, zone=zone, config=config, uploads=folder_of_files)
+            migrator = Migrator(
+                wiki, accounts_of(wiki), source, zone=zone, config=config, site=site, uploads=folder_of_files
+            )
             moved = migrator.run(
                 origin=given.origin,
                 restart=restart or dsn is not None,  # its pages may have another order by now
@@ -204,7 +213,11 @@ def _config(path: str | None) -> Config | None:
         raise click.ClickException(f"{path}: {bad}") from None
 
 
-def _print_preview(source: Source, zone: ZoneInfo, config: Config | None) -> None:
+def _of_version(source: Source, config: Config | None) -> Source:
+    return replace(source, version=config.values.get("wakka_version", "") if config is not None else "")
+
+
+def _print_preview(source: Source, zone: ZoneInfo, config: Config | None, site: OldSite | None) -> None:
     """Print what a move would bring, and what will look different."""
     console = Console(highlight=False, soft_wrap=True)
     pages, accounts = SourcePages.ordered(source, zone), AccountReport()
@@ -221,11 +234,23 @@ def _print_preview(source: Source, zone: ZoneInfo, config: Config | None) -> Non
         console.print(f"{number:,} {'revisions' if kind == 'pages' else kind}")
     for what, lines in (
         *_tag_lines(pages.tags),
+        (_UNCLEAR_LINKS, pages.unclear_links()),
         ("users who cannot have an account here", accounts.refused),
         ("accounts without their mail address", accounts.without_address),
         ("accounts without a password", without),
+        ("settings of the site", _site_lines(site) if site is not None else []),
     ):
         print_lines(console, what, lines)
+
+
+def _site_lines(site: OldSite) -> list[str]:
+    """Return lines on what a move will set, and on what it will not."""
+    words = {key: value if key != "words" else f"{len(value):,}" for key, value in site.policy.items()}
+    return [
+        *(f"{key}: {', '.join(entries)}" for key, entries in site.menus.items()),
+        *(f"{key} of antispam: {value}" for key, value in words.items()),
+        *site.notes,
+    ]
 
 
 def _tag_lines(tags: TagReport) -> list[tuple[str, list[str]]]:
@@ -300,6 +325,7 @@ class _Summary:
         stored, pages = self._moved.summary.stored, self._moved.pages
         return [
             *_tag_lines(pages.tags),
+            (_UNCLEAR_LINKS, pages.unclear_links()),
             ("revisions without a time: they come first", pages.without_time),
             ("revisions over the bound: left out", stored.too_big),
             ("pages over a bound: kept whole, shown and indexed up to it", self._moved.summary.counts.cut),
@@ -325,7 +351,7 @@ class _Summary:
             ("rights of pages that are not there", rights.without_page),
             ("files that this wiki does not take", self._moved.uploads.refused),
             ("folders and files without a page", self._moved.uploads.without_page),
-            ("notes on the rights of the whole site", self._moved.site),
+            ("notes on rights and settings of the whole site", self._moved.site),
             ("settings that are expressions: not read", self._config.unread if self._config is not None else []),
         ]
 

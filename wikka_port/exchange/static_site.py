@@ -11,8 +11,8 @@ left out; one that goes meanwhile gets a page that says so, and no link leads no
 Pages, links, lists and actions are those that one visitor may read.  Memory: EXPORTED_ROWS texts, and the cache of
 parsed pages.  The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was
 killed is continued by the same command: all is read anew, files of the site whose bytes have the right digest stay, and
-of the pages those are rendered that would be others now (``static_written``).  What is no part of the site any more is
-removed.
+of the pages those are rendered that would be others now (``static_written``).  Pages and files that are no part of the
+site any more are removed.
 """
 
 from __future__ import annotations

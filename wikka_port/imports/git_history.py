@@ -18,6 +18,7 @@ A clone may have been made by anybody: git runs without its hooks, helpers, sign
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import tempfile
@@ -45,6 +46,9 @@ _FIELD_BYTES_MAX: Final = 1_000_000  # a longer name or subject is damage
 _NOTE_CHARS: Final = 500
 _CACHE_KB: Final = 8_192
 _WHOLE_FOLDER: Final = "."
+_REMOTE: Final = re.compile(
+    r"(?:https?://(?:[^@/\s]*@)?|ssh://(?:[^@/\s]*@)?|[\w.-]+@)(?P<host>[\w.-]+)(?::\d+)?[/:](?P<path>[\w./-]+?)\.wiki(?:\.git)?/?"
+)
 
 
 class NoHistory(Exception):
@@ -198,6 +202,19 @@ class GitHistory:
                 raise OSError(f"git ended within the content {blob}")
             left -= len(piece)
         return kept
+
+
+def wiki_address(folder: Path) -> str:
+    """Return the address at which the wiki of a clone is read, on GitHub and sites like it; "" if it is none."""
+    try:
+        remote = _output(folder, "config", "--get", "remote.origin.url").decode(errors="replace").strip()
+    except NoHistory:
+        return ""
+    found = _REMOTE.fullmatch(remote)
+    if found is None:
+        return ""
+    host, path = found["host"].lower(), found["path"]
+    return f"https://{host}/{path}/{'-/wikis' if 'gitlab' in host else 'wiki'}/"
 
 
 # --- git ------------------------------------------------------------------------------------------

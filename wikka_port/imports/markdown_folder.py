@@ -20,6 +20,7 @@ from wikka_port.import_pages import PART_CHARS, PART_REVISIONS, Counts
 from wikka_port.import_plan import ImportedRevision, Origin, PagePart
 from wikka_port.imports.file_move import MovedFile
 from wikka_port.imports.file_places import final_names, owners
+from wikka_port.imports.markdown_classes import without_classes
 from wikka_port.imports.markdown_links import references, rewritten
 from wikka_port.imports.markdown_map import FolderMap, Places, heading_slugs
 from wikka_port.imports.markdown_names import NameOrigin, NameReport, origin_of, page_names
@@ -113,9 +114,15 @@ class MarkdownFolder:
 
     @classmethod
     def read(
-        cls, folder: SourceFolder, *, main_page: str, prefix: str = "", origin: NameOrigin | None = None
+        cls,
+        folder: SourceFolder,
+        *,
+        main_page: str,
+        prefix: str = "",
+        origin: NameOrigin | None = None,
+        address: str = "",
     ) -> MarkdownFolder:
-        """Read names, links and headings.  Raises OSError if the folder cannot be read."""
+        """Read names, links and headings; ``address`` is where the pages were read.  Raises OSError for the folder."""
         report = MarkdownReport()
         files = {one.path: one for one in folder.files(report.folder)}
         hidden = [name for name in _SIGNS if (folder.root / name).exists()]
@@ -126,7 +133,7 @@ class MarkdownFolder:
         used: dict[str, set[str]] = defaultdict(set)
         slugs: dict[str, dict[str, str]] = {}
         for path in names:
-            text = _text_of(folder, path, report)
+            text = without_classes(_text_of(folder, path, report))
             for reference in references(text):
                 target = of_folder.find(reference.path, path) if reference.path else None
                 if target is not None and target not in names:
@@ -134,7 +141,7 @@ class MarkdownFolder:
             if (headings := heading_slugs(text)) != {}:
                 slugs[path] = headings
         owned = owners(names, others, used, of_folder.folder_page)
-        places = Places(of_folder, final_names(folder, owned, report.refused), slugs)
+        places = Places(of_folder, final_names(folder, owned, report.refused), slugs, address)
         unnamed = frozenset(path for path in places.files if path not in used)
         report.unnamed.extend(sorted(unnamed))
         return cls(folder, files, places, report, unnamed)
@@ -232,7 +239,9 @@ class MarkdownPages:
         text, _ = decoded(given.data)
         places = self._folder.places
         body = rewritten(
-            text, lambda reference: places.resolve(reference, path), words_first=places.folder.origin == "github"
+            without_classes(text),
+            lambda reference: places.resolve(reference, path),
+            words_first=places.folder.origin == "github",
         )
         return ImportedRevision(
             time_ms=given.time_ms,

@@ -7,6 +7,8 @@ A resolver says what each one means in its folder.  Only those that would lead e
 the rest of the text stays, to the letter.  A reference within code is none: the changed ones get an address of their
 own, and the text is parsed like a page; only those whose addresses come back are changed (as in ``moving.rewriting``).
 
+A link out of the folder (``../issues/5``) gets its whole address, if the resolver knows it.
+
 A picture of another page is written ``![[file:Page/a.png|alt]]``, or as ``{{image}}`` if it has a width; a whole page
 within a page is ``{{include}}``.
 
@@ -20,7 +22,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urljoin
 
 from wikka_port.limits import REFERENCES_MAX
 from wikka_port.markup import markdown, markdown_writing
@@ -73,7 +75,14 @@ class FileTarget:
     name: str
 
 
-Target = PageTarget | FileTarget
+@dataclass(frozen=True, slots=True)
+class AddressTarget:
+    """Something outside the folder."""
+
+    base: str  # the address of the page in which the reference is
+
+
+Target = PageTarget | FileTarget | AddressTarget
 Resolve = Callable[[Reference], Target | None]
 
 
@@ -202,6 +211,8 @@ def _changed(found: re.Match[str], resolve: Resolve, *, words_first: bool) -> st
     target = resolve(reference) if reference is not None else None
     if reference is None or target is None:
         return None
+    if isinstance(target, AddressTarget):
+        return _with_address(found, _outside(found, target))
     if found["target"] is not None:
         return _wiki(found, reference, target)
     if isinstance(target, FileTarget) and target.page:
@@ -217,7 +228,12 @@ def _changed(found: re.Match[str], resolve: Resolve, *, words_first: bool) -> st
     return _with_address(found, f"{address}#{quote(hash_)}" if hash_ else address)
 
 
-def _leads(found: re.Match[str], reference: Reference, target: Target) -> bool:
+def _outside(found: re.Match[str], target: AddressTarget) -> str:
+    address = urljoin(target.base, _address(_typed(found)[1]))
+    return quote(address, safe="/:?#@!$&'*+,;=%~")  # brackets and blanks would end it
+
+
+def _leads(found: re.Match[str], reference: Reference, target: PageTarget | FileTarget) -> bool:
     """Return whether the address leads to ``target`` as it is."""
     address = _address(_typed(found)[1])
     if isinstance(target, FileTarget):
@@ -280,7 +296,7 @@ def _picture_of(target: FileTarget, alt: str, *, is_in_table: bool = False) -> s
     return "!" + _file_link(target, alt)
 
 
-def _wiki(found: re.Match[str], reference: Reference, target: Target) -> str | None:
+def _wiki(found: re.Match[str], reference: Reference, target: PageTarget | FileTarget) -> str | None:
     bar, shown = found["bar"] or "", found["shown"]
     if isinstance(target, FileTarget):
         if reference.kind == "embed":

@@ -13,8 +13,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
-from wikka_port.imports.markdown_links import FileTarget, PageTarget, Reference, Target
+from wikka_port.imports.markdown_links import AddressTarget, FileTarget, PageTarget, Reference, Target
 from wikka_port.imports.markdown_names import NameOrigin, is_main_page, stem_of
 from wikka_port.imports.source_forms import PAGE_ENDINGS
 from wikka_port.markup.targets import heading_id, place_id
@@ -126,12 +127,13 @@ class Places:
     folder: FolderMap
     files: Mapping[str, tuple[str, str]]  # path of a file -> path of its page, and its name there
     slugs: Mapping[str, Mapping[str, str]]  # path of a page -> ``heading_slugs``
+    base: str = ""  # the address at which the pages were read; "": unknown
 
     def resolve(self, reference: Reference, page: str) -> Target | None:
         """Return what a reference in the text of ``page`` means, or None if it is nothing of the folder."""
         path = self.folder.find(reference.path, page) if reference.path else page
         if path is None:
-            return None
+            return self._outside(reference, page)
         name = self.folder.names.get(path)
         if name is not None:
             slug = self.slugs.get(path, {}).get(reference.place.lower()) if reference.place else None
@@ -141,3 +143,12 @@ class Places:
             return None
         owner, file = given
         return FileTarget("" if owner == page else self.folder.names[owner], file)
+
+    def _outside(self, reference: Reference, page: str) -> AddressTarget | None:
+        """Return the target of a reference that leads out of the folder, ``../issues/5``, if the address is known.
+
+        All pages of a wiki of GitHub lie in one folder of its site, whatever folders their files are in.
+        """
+        if not self.base or reference.kind in ("wiki", "embed") or not reference.path.startswith("../"):
+            return None
+        return AddressTarget(self.base if self.folder.origin == "github" else self.base + quote(page))

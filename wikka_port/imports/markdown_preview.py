@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from wikka_port.imports.markdown_classes import classes_in
 from wikka_port.imports.markdown_links import FileTarget, Reference, Target, references
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.formats import MARKDOWN
-from wikka_port.markup.markdown_extensions import PAIRS
+from wikka_port.markup.markdown_extensions import LAYOUT, PAIRS
 
-_READ: Final = frozenset({*PAIRS, "br", "img", "details", "summary"})
+_READ: Final = frozenset({*PAIRS, *LAYOUT, "a", "br", "img", "details", "summary"})
 _TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]{0,500})?/?>")
 _CODE: Final = re.compile(
     r"^[ ]{0,3}(`{3,}|~{3,})[ ]*([\w\-]*)[^\n]*\n.*?(?:^[ ]{0,3}\1|\Z)|`[^`\n]{0,2000}`", re.MULTILINE | re.DOTALL
@@ -36,6 +37,7 @@ def differences(text: str, resolve: Callable[[Reference], Target | None]) -> lis
         _listed("HTML that is shown as text", elements),
         _listed("drawings that are shown as code", drawn),
         _listed("parts of other pages within the page, which are links", _parts(text, resolve)),
+        _listed("classes of blocks, which go", classes_in(text)),
         "comments between %% and %% are shown" if _COMMENT.search(bare) else "",
         over_bounds(text, autolink=False, markup=MARKDOWN) or "",
     ]

@@ -6,6 +6,7 @@
     <img src="a.png" width=9>   a picture                                      ``wiki``, ``meta["token"]``
     <a href="https://..">x</a>  a link to another site                         ``link_open``, as of ``[x](https://...)``
     <a name="place"></a>        hidden                                         no token
+    <div> <p align=..> ..       tags of LAYOUT are hidden, and their content is shown    no token
     <details> <summary>..       on lines of their own, in no other block       ``fold``, ``summary_open``, ``fold_end``
 
 All other HTML is text.  No element is passed on as it was typed: the compiler writes tags of a closed list.  A rule
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 PAIRS: Final = ("kbd", "sub", "sup", "ins", "del", "mark", "small", "u")
+LAYOUT: Final = ("div", "p", "center", "font", "span", "section", "picture", "source", "blockquote")
 # Words of "[!word]" above a quotation, and the alert as which it is shown: GitHub's five are shown as themselves, the
 # others are Obsidian's.
 ALERTS: Final[Mapping[str, str]] = {
@@ -48,6 +50,7 @@ _FRONT_CHARS: Final = 20_000
 _PAIR_CHARS: Final = 2_000  # between a tag and its end
 _COMMENT_CHARS: Final = 10_000  # of a comment within a line
 _PAIR: Final = re.compile(f"<({'|'.join(PAIRS)})>", re.IGNORECASE)
+_LAYOUT: Final = re.compile(f"</?(?:{'|'.join(LAYOUT)})(?:\\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
 _ANCHOR: Final = re.compile(r"<a((?:\s[^<>]{1,2000})?)>", re.IGNORECASE)
 _ANCHOR_END: Final = re.compile(r"</a\s*>", re.IGNORECASE)
 _SCHEMES: Final = ("http://", "https://", "mailto:")
@@ -69,6 +72,7 @@ def extend(parser: MarkdownIt) -> None:
     parser.inline.ruler.before("link", "comment", _comment)
     parser.inline.ruler.before("link", "marked", _marked)
     parser.inline.ruler.before("link", "html_pair", _html_pair)
+    parser.inline.ruler.before("link", "html_layout", _html_layout)
     parser.inline.ruler.before("link", "html_image", _html_image)
     parser.inline.ruler.before("link", "html_anchor", _html_anchor)
 
@@ -216,6 +220,11 @@ def _html_pair(state: StateInline, silent: bool) -> bool:
     end = f"</{found[1]}>"
     close = state.src.find(end, found.end(), min(state.posMax, found.end() + _PAIR_CHARS))
     return close >= 0 and _paired(state, silent, found[1].lower(), found.end(), close, close + len(end))
+
+
+def _html_layout(state: StateInline, silent: bool) -> bool:
+    found = _LAYOUT.match(state.src, state.pos, state.posMax)
+    return found is not None and _move(state, found.end())
 
 
 def _paired(

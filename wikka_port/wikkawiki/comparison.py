@@ -97,7 +97,7 @@ def _of_source(name: str, revision: ImportedRevision) -> bytes:
         revision.origin.revision_id,
         revision.author,
         revision.note,
-        revision.body,
+        revision.body if revision.source is None else revision.source,
     )
 
 
@@ -109,12 +109,12 @@ def _stored(connection: Connection, name: str) -> list[bytes]:
     if not newest.number:
         return []
     found: list[bytes] = []
-    chain = history.chain(connection, key, newest, newest.number, bodies=True, further=(schema.ORIGIN,))
+    chain = history.chain(connection, key, newest, newest.number, bodies=True, further=(schema.ORIGIN, schema.SOURCE))
     for _, cells in chain:
         origin = Origin.parse(cells.get(schema.ORIGIN))
         if origin is not None:
             author, note = text_in(cells, schema.REVISION_AUTHOR), text_in(cells, schema.REVISION_NOTE)
-            body = text_in(cells, schema.REVISION_BODY)
+            body = text_in(cells, schema.SOURCE if schema.SOURCE in cells else schema.REVISION_BODY)
             found.append(
                 record_digest(text_in(row, schema.NAME), origin.time_ms, origin.revision_id, author, note, body)
             )

@@ -35,6 +35,7 @@ from wikka_port.wikkawiki.comment_move import CommentMove, CommentReport, Commen
 from wikka_port.wikkawiki.comparison import Compared, compare_pages
 from wikka_port.wikkawiki.php_config import Config
 from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
+from wikka_port.wikkawiki.site_move import OldSite, bring_site
 from wikka_port.wikkawiki.source_database import Source
 from wikka_port.wikkawiki.source_pages import SourcePages
 
@@ -72,6 +73,7 @@ class Migrator:
         *,
         zone: tzinfo,
         config: Config | None,
+        site: OldSite | None = None,
         uploads: Path | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -81,6 +83,7 @@ class Migrator:
         self._zone = zone
         self._config = config or Config()
         self._has_config = config is not None
+        self._site = site or OldSite()
         self._uploads = uploads
         self._pause = pause
         self._account_report, self._rights_report = AccountReport(), RightsReport()
@@ -88,7 +91,7 @@ class Migrator:
     def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> Migration:
         """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable."""
         self._move_accounts()
-        site = self._move_default_lists()
+        site = [*self._move_default_lists(), *bring_site(self._wiki, self._site)]
         whole = self._pages(0)
         rights = RightsMove(self._wiki.rights, self._rights_report)
         rights.prepare(RightsSource(self._source, whole, self._rights_report))

@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from wikka_port.wikkawiki.sql_dump import Row, SqlDump
-from wikka_port.wikkawiki.stored_text import TextReader
+from wikka_port.wikkawiki.stored_text import TextReader, WordLinks, word_links
 
 KINDS: Final = ("pages", "acls", "users", "comments")
 _OF_PAGES: Final = frozenset({"id", "tag", "time", "body", "owner", "user", "latest", "note"})
@@ -43,12 +43,18 @@ class Source:
     repaired: int = 0  # texts that were encoded twice
     damaged: int = 0  # texts that were not valid in the dump's character set
     prefix: str = ""
+    version: str = ""  # of the program that showed the pages, by its configuration; "": unknown
     counts: dict[str, int] = field(default_factory=dict)  # kind -> rows
 
     @property
     def escapes_html(self) -> bool:
         """Whether notes, names and lists are stored with HTML entities: since 1.3, when pages got titles."""
         return "title" in self.columns["pages"]
+
+    @property
+    def word_links(self) -> WordLinks | None:
+        """To which pages links have words behind a blank; None if that is not known."""
+        return word_links(self.version, has_titles=self.has("pages", "title"))
 
     def has(self, kind: str, column: str) -> bool:
         return column in self.columns.get(kind, ())

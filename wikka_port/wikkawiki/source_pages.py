@@ -29,12 +29,12 @@ from wikka_port.markup.bounds import over_bounds
 from wikka_port.names import InvalidName, normalise
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.source_database import Source, quoted
-from wikka_port.wikkawiki.stored_text import unescaped, with_bars
+from wikka_port.wikkawiki.stored_text import links_with_words, unescaped, with_bars
 
 NO_AUTHOR: Final = "(unknown)"
 _TIME: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?)?")
 _REVISION: Final = ("id", "time", "body", "owner", "user", "note", "latest")
-_PAGES_AT_ONCE: Final = 500
+_NAMED: Final = 5  # links of a page
 
 
 @dataclass(slots=True)
@@ -240,8 +240,33 @@ class SourcePages:
             self.counts.cut.append(f"{name}: {over}")
         yield PagePart(name, ordinal, first, tuple(revisions), "", True, autolink=True)
 
+    def unclear_links(self) -> list[str]:
+        """Return lines on pages with links whose meaning depends on a version that is unknown.  O(newest texts).
+
+        ``[[HomePage home]]`` leads to HomePage until 1.3.6, and to a page "HomePage home" later and here: unclear is
+        such a link if the first page is there and the second is not.
+        """
+        return list(self._unclear_links()) if self._source.word_links is None else []
+
+    def _unclear_links(self) -> Iterator[str]:
+        for name, body in self.newest():
+            links = dict.fromkeys(
+                f"[[{page} {words}]]"
+                for page, words in links_with_words(body)
+                if self._is_tag(page) and not self._is_tag(f"{page} {words}")
+            )
+            if links:
+                more = f" and {len(links) - _NAMED:,} more" if len(links) > _NAMED else ""
+                yield f"{name}: {', '.join(list(links)[:_NAMED])}{more}"
+
+    def _is_tag(self, name: str) -> bool:
+        found = self._source.database.execute(
+            "SELECT 1 FROM page_order WHERE tag IN (?, ?)", (name, name.replace(" ", "_"))
+        )
+        return found.fetchone() is not None
+
     def _with_bars(self, body: str) -> str:
-        return with_bars(body, of_pages=not self._source.has("pages", "title"))
+        return with_bars(body, of_pages=self._source.word_links or "none")
 
     def revision(self, values: tuple[str, ...]) -> ImportedRevision:
         """Make a revision of the columns _REVISION."""

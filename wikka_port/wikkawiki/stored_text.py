@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
 
 # A part that has no links in it, or a link of a name or address, a blank, and words.
 _LINK: Final = re.compile(r'%%.*?%%|"".*?""|\[\[\s*+([^\s\[\]|]++)\s++([^\s\[\]|][^\[\]|]*+)\]\]', re.DOTALL)
 _OTHER_WIKI: Final = re.compile(r"[A-Z][A-Za-z]+:")
+_WORD: Final = re.compile(r"[^\W\d_][^\W_]*+")
+WordLinks = Literal["any", "words", "none"]
 _FREE: Final = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
 _OF_BYTE: Final = tuple(chr(byte) if byte in _FREE else bytes([byte]).decode("cp1252") for byte in range(256))
 _TO_BYTE: Final = {ord(letter): byte for byte, letter in enumerate(_OF_BYTE)}
@@ -80,22 +82,49 @@ def encoded_twice(text: str) -> str | None:
         return None
 
 
-def with_bars(body: str, *, of_pages: bool) -> str:
+def word_links(version: str, *, has_titles: bool) -> WordLinks | None:
+    """Return to which pages links have words behind a blank, ``[[HomePage home]]``, in a WikkaWiki of this version.
+
+    Until 1.2 to "any" page, until 1.3.6 to those whose names are "words" of letters and digits, later to "none".
+    None: the version is unknown, and the tables, whose pages ``have titles`` since 1.3, do not say it.
+    """
+    if not has_titles:
+        return "any"
+    found = re.match(r"([0-9]{1,3})\.([0-9]{1,3})(?:\.([0-9]{1,3}))?", version)
+    if found is None:
+        return None
+    return "words" if tuple(int(one or 0) for one in found.groups()) < (1, 3, 7) else "none"
+
+
+def with_bars(body: str, *, of_pages: WordLinks) -> str:
     """Return a text in which links with words behind a blank have a ``|`` before the words.
 
-    ``[[WikiPedia:Tide the tides]]`` is such a link in every WikkaWiki, and ``[[HomePage home]]`` until 1.3.6
-    (``of_pages``); here a blank belongs to the name.  Addresses with words are read as they are.
+    ``[[WikiPedia:Tide the tides]]`` is such a link in every WikkaWiki, and ``[[HomePage home]]`` by ``word_links``;
+    here a blank belongs to the name.  Addresses with words are read as they are.
     """
     if "[[" not in body:
         return body
 
     def barred(found: re.Match[str]) -> str:
         target, words = found[1], found[2]
-        if target is None or "://" in target or not (of_pages or _OTHER_WIKI.match(target)):
+        if target is None or "://" in target or not _has_words(target, of_pages):
             return found[0]
         return f"[[{target} | {words.rstrip()}]]"
 
     return _LINK.sub(barred, body)
+
+
+def links_with_words(body: str) -> Iterator[tuple[str, str]]:
+    """Yield the links that "words" have: the page, and the words behind the blank."""
+    for found in _LINK.finditer(body) if "[[" in body else ():
+        if found[1] is not None and _WORD.fullmatch(found[1]):
+            yield found[1], " ".join(found[2].split())
+
+
+def _has_words(target: str, of_pages: WordLinks) -> bool:
+    if _OTHER_WIKI.match(target) or of_pages == "any":
+        return True
+    return of_pages == "words" and _WORD.fullmatch(target) is not None
 
 
 def unescaped(text: str) -> str:

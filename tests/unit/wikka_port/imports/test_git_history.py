@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.markdown_vault import write
-from wikka_port.imports.git_history import GitHistory, NoHistory
+from wikka_port.imports.git_history import GitHistory, NoHistory, wiki_address
 from wikka_port.imports.markdown_folder import FileTexts, PageText
 from wikka_port.imports.source_folder import FolderReport, SourceFolder
 
@@ -121,6 +121,24 @@ def test_a_clone_that_was_made_to_harm_runs_nothing(tmp_path: Path) -> None:
     clone.git("config", "remote.origin.promisor", "true")
     assert [one.note for one in clone.revisions("a.md")] == ["first"]
     assert not (tmp_path / "harmed").exists()
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/o/r.wiki.git", "https://github.com/o/r/wiki/"),
+        ("https://ada:secret@GitHub.com/o/r.wiki.git/", "https://github.com/o/r/wiki/"),
+        ("git@gitlab.example.org:group/sub/r.wiki.git", "https://gitlab.example.org/group/sub/r/-/wikis/"),
+        ("ssh://git@codeberg.org:22/o/r.wiki.git", "https://codeberg.org/o/r/wiki/"),
+        ("https://github.com/o/r.git", ""), ("/srv/r.wiki.git", ""), ("ext::sh -c x.wiki", ""), ("", ""),
+    ],
+)  # fmt: skip
+def test_the_address_of_a_wiki_is_known_by_its_remote(tmp_path: Path, remote: str, address: str) -> None:
+    clone = Clone(tmp_path)
+    if remote:
+        clone.git("config", "remote.origin.url", remote)
+    assert wiki_address(clone.folder) == address
+    assert wiki_address(tmp_path / "nowhere") == ""
 
 
 def test_a_folder_without_a_history_says_why(tmp_path: Path) -> None:

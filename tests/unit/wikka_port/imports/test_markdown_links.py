@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.seeds import seed
 from wikka_port.imports.file_places import owners
 from wikka_port.imports.markdown_links import references, rewritten
 from wikka_port.imports.markdown_map import FolderMap, Places, heading_slugs
+from wikka_port.imports.markdown_names import NameOrigin
 from wikka_port.markup.markdown import tokens
 from wikka_port.markup.tokens import Image, PageLink
 
@@ -65,6 +67,34 @@ def moved(text: str) -> str:
 def test_references_lead_to_the_page_or_file_they_named(before: str, after: str) -> None:
     assert moved(before) == after
     assert moved(after) == after, "a second time changes nothing"
+
+
+def outside(text: str, origin: NameOrigin = "github", base: str = "https://h.example/o/r/wiki/") -> str:
+    places = replace(PLACES, folder=FolderMap(NAMES, FILES, origin), base=base)
+    return rewritten(text, lambda reference: places.resolve(reference, "Guide/Here.md"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("[x](../issues/5#note \"t\")", "[x](https://h.example/o/r/issues/5#note \"t\")"),
+        ("[x](<../blob/main/a b.py?raw=1>)", "[x](https://h.example/o/r/blob/main/a%20b.py?raw=1)"),
+        ("![x](../raw/a.png) <img src='../raw/b.png'>",
+         "![x](https://h.example/o/r/raw/a.png) <img src='https://h.example/o/r/raw/b.png'>"),
+        ("[x][y]\n\n[y]: ../pull/2\n", "[x][y]\n\n[y]: https://h.example/o/r/pull/2\n"),
+        ("[x](../Top.md) [[../issues]] [y](issues/5) [z](/issues/5)",
+         "[x](../Top.md) [[../issues]] [y](issues/5) [z](/issues/5)"),
+        ("`[x](../issues/5)`", "`[x](../issues/5)`"),
+    ],
+)  # fmt: skip
+def test_links_out_of_the_folder_lead_to_where_it_was_read(before: str, after: str) -> None:
+    assert outside(before) == after
+    assert outside(after) == after
+    assert outside(before, base="") == before
+
+
+def test_outside_github_a_page_lies_in_its_folder_there() -> None:
+    assert outside("[x](../../issues/5)", "plain", "https://h.example/-/wikis/") == "[x](https://h.example/-/issues/5)"
 
 
 def test_nothing_in_code_is_changed() -> None:

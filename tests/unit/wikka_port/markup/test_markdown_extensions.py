@@ -104,6 +104,26 @@ def test_a_link_in_html_is_as_one_in_markdown() -> None:
         assert "<a " in html(same)
 
 
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        ('<p align="center">\n  <img src="a.png">\n</p>\n', '<img src="a.png">\n'),
+        ("<div class=x>\n\n# A\n\n</div>\ntext", "# A\n\ntext"),
+        ("a <span onclick='x()'>*b*</span> <FONT color=red>c</FONT><center/>", "a *b* c"),
+        ("<blockquote>\n<p>a</p>\n</blockquote>", "a"),
+        ("<div>\n</div>", ""),
+        ("| a |\n|---|\n| <div>b</div> |\n", "| a |\n|---|\n| b |\n"),
+    ],
+)
+def test_tags_of_layout_are_hidden_and_their_content_is_shown(typed: str, same: str) -> None:
+    assert "".join(html(typed).split()) == "".join(html(same).split())
+
+
+def test_what_only_looks_like_a_tag_of_layout_is_shown() -> None:
+    for typed in ("<divx>", "<p", "<div <b>", "<script>a</script>", "<iframe>", "`<div>`"):
+        assert html(typed).count("&lt;") == typed.count("<"), typed
+
+
 def test_an_anchor_without_words_is_hidden_and_no_link_is_within_another() -> None:
     assert "name" not in html('<a name="top"></a>\n# Title\n<a id=x> </a>text')
     assert "&lt;a href" in html('<a href="https://x.org">[b](https://y.org)</a>'), "as it was typed"
@@ -132,6 +152,8 @@ def test_attributes_have_bounds() -> None:
         "<summary>",
         "- <!-- \n",
         "<a href=http://x>",
+        "<div ",
+        "<p>",
     ],
 )
 def test_openers_without_an_end_cost_no_more_than_others(unit: str) -> None:

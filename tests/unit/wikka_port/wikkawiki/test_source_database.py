@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.support.sql_dumps import dump_of, pieces_of
 from wikka_port.wikkawiki.source_database import NoWikkaWiki, Source, copied, opened
 from wikka_port.wikkawiki.source_pages import SourcePages
 from wikka_port.wikkawiki.sql_text import SqlDumpError
-from wikka_port.wikkawiki.stored_text import TextReader, encoded_twice, latin_text, with_bars
+from wikka_port.wikkawiki.stored_text import TextReader, WordLinks, encoded_twice, latin_text, with_bars, word_links
 
 PAGE = ("id", "tag", "time", "body", "owner", "user", "latest", "note")
 
@@ -30,15 +31,56 @@ def read(tmp_path: Path, sql: bytes, prefix: str | None = None) -> Source:
     ("typed", "pages", "other_wikis"),
     [
         ("a [[HomePage home]] b", "a [[HomePage | home]] b", None),
+        ("a [[Größe9 groß und klein]] b", "a [[Größe9 | groß und klein]] b", None),
         ("[[ WikiPedia:Tide the\ntides ]]", "[[WikiPedia:Tide | the\ntides]]", "[[WikiPedia:Tide | the\ntides]]"),
         ('""[[A b]]"" %%[[A b]]%% [[A b]]', '""[[A b]]"" %%[[A b]]%% [[A | b]]', None),
         ("[[http://x.org a b]] [[A | b c]] [[A]] [[ A ]] [[a [b]]", None, None),
     ],
 )
 def test_links_with_words_behind_a_blank_get_a_bar(typed: str, pages: str | None, other_wikis: str | None) -> None:
-    for of_pages, wanted in ((True, pages or typed), (False, other_wikis or typed)):
+    kinds: tuple[tuple[WordLinks, str], ...] = (
+        ("any", pages or typed),
+        ("words", pages or typed),
+        ("none", other_wikis or typed),
+    )
+    for of_pages, wanted in kinds:
         assert with_bars(typed, of_pages=of_pages) == wanted
         assert with_bars(wanted, of_pages=of_pages) == wanted
+
+
+def test_from_1_3_to_1_3_6_only_names_of_letters_and_digits_have_words_behind_a_blank() -> None:
+    typed = "[[Some-Page words]] [[9Lives words]] [[A_b words]] [[Ab words]]"
+    assert with_bars(typed, of_pages="words") == typed.replace("Ab w", "Ab | w")
+    assert with_bars(typed, of_pages="any").count(" | ") == 4
+
+
+@pytest.mark.parametrize(
+    ("version", "has_titles", "found"),
+    [
+        ("", False, "any"), ("1.4.2", False, "any"), ("1.3", True, "words"), ("1.3.0", True, "words"),
+        ("1.3.6-p1", True, "words"), ("1.3.7", True, "none"), ("1.4.2", True, "none"), ("1.10.0", True, "none"),
+        ("2.0", True, "none"), ("trunk", True, None), ("0", True, None), ("", True, None),
+    ],
+)  # fmt: skip
+def test_the_version_says_which_links_have_words(version: str, has_titles: bool, found: WordLinks | None) -> None:
+    assert word_links(version, has_titles=has_titles) == found
+
+
+def test_links_that_an_unknown_version_would_decide_are_named(tmp_path: Path) -> None:
+    body = b"[[HomePage home]] [[HomePage again]] [[HomePage is_there]] [[Nowhere words]] [[HomePage | bar]]"
+    body += b" %%[[HomePage x]]%%"
+    rows = [
+        (b"1", b"HomePage", body),
+        (b"2", b"HomePage_is_there", b""),
+        (b"3", b"OtherPage", b"[[HomePage is there]]"),
+    ]
+    made = [(number, tag, b"2013-09-01 10:00:00", text, b"", b"JoDoe", b"Y", b"", b"") for number, tag, text in rows]
+    source = read(tmp_path, dump_of({"x_pages": ((*PAGE, "title"), made)}))
+    assert SourcePages.ordered(source).unclear_links() == ["HomePage: [[HomePage home]], [[HomePage again]]"]
+    known = replace(source, version="1.3.2")
+    assert SourcePages.ordered(known).unclear_links() == []
+    assert "[[HomePage | home]]" in dict(SourcePages.ordered(known).newest())["HomePage"]
+    assert SourcePages.ordered(replace(source, version="1.4.2")).unclear_links() == []
 
 
 def test_only_old_wikis_have_pages_with_words_behind_a_blank_and_the_text_is_kept_as_it_was(tmp_path: Path) -> None:
