@@ -20,7 +20,16 @@ from typing import Final
 
 from wikka_port.confusable_names import find_confusable
 from wikka_port.dump import WIKITEXT, DumpReader, DumpSite, PageEnd, PageStart, Revision
-from wikka_port.import_plan import ImportedRevision, Origin, PagePart, attribution, files_address, known_licence
+from wikka_port.dump_templates import Templates
+from wikka_port.import_plan import (
+    ImportedRevision,
+    Origin,
+    PagePart,
+    attribution,
+    files_address,
+    known_licence,
+    main_page_title,
+)
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
@@ -52,6 +61,10 @@ class Counts:
     mismatched: list[str] = field(default_factory=list)  # the first of them, by name
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
+    main_page: str = ""  # title of the main page, as a dump gives it
+
+    def note_main_page(self, title: str) -> None:
+        self.main_page = title
 
     def count(self, *, pages: int = 0, revisions: int = 0) -> None:
         self.pages += pages
@@ -69,8 +82,14 @@ class PartReader:
         limit: int | None = None,
         licence: str | None = None,
         pictures: str = "",
+        templates: Templates | None = None,
     ) -> None:
-        """Take pictures from the folder at the address ``pictures``; with "" they become links to the dump's site."""
+        """Take pictures from the folder at the address ``pictures``; with "" they become links to the dump's site.
+
+        Without ``templates``, those of the dump are collected as they come.
+        """
+        self._templates = templates or Templates()
+        self._collects = templates is None
         self.counts = Counts()
         self._reader = reader
         self._wanted = frozenset(namespaces)
@@ -95,7 +114,10 @@ class PartReader:
             if isinstance(event, DumpSite):
                 self._site = event
                 self._dialect = self._dialect_of(event)
+                self.counts.note_main_page(self._dialect.title(main_page_title(event.base)))
             elif isinstance(event, PageStart):
+                if self._collects:
+                    self._templates.begin(event)
                 if self._limit is not None and self.counts.pages >= self._limit:
                     return
                 open_page = self._begin(event)
@@ -106,9 +128,11 @@ class PartReader:
                     yield from self._run(open_page, spool)
                     yield open_page.take(is_last=False)
                 spool.add(event)
+                self._templates.read(event)
             elif isinstance(event, PageEnd):
                 yield from self._run(open_page, spool)
                 yield self._end(open_page)
+                self._templates.end(self._dialect)
                 open_page = None
 
     def _run(self, page: _OpenPage, spool: RevisionSpool) -> Iterator[PagePart]:
@@ -128,6 +152,7 @@ class PartReader:
             base=site.base,
             aliases=site.aliases,
             cases=site.cases,
+            templates=self._templates.bodies,
         )
 
     def _begin(self, page: PageStart) -> _OpenPage | None:

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from wikka_port.markup.formats import WIKKA
 
@@ -185,6 +185,18 @@ def page_address(base: str, written: str) -> str:
     scheme = f"{parts.scheme}:" if parts.scheme else ""
     site = f"{scheme}//{parts.netloc}" if parts.netloc else ""
     return f"{site}{folder}{written}"
+
+
+def main_page_title(base: str) -> str:
+    """Return the title of the site's main page, which its address ``base`` ends with, or "" if it has none."""
+    query = _TITLE_IN_QUERY.search(base)
+    if query is not None:
+        written = query[0].partition("=")[2]
+    else:
+        path = _split(base).path
+        folder = next((mark for mark in _ARTICLE_FOLDERS if mark in path), "/")
+        written = path.partition(folder)[2] if folder != "/" else path.rpartition("/")[2]
+    return unquote(written).replace("_", " ").strip()
 
 
 def files_address(base: str) -> str:

@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, Protocol
 from wikka_port import schema
 from wikka_port.bulk_save import BulkSaver, Stored
 from wikka_port.dump import DumpReader
+from wikka_port.dump_templates import read_templates
 from wikka_port.import_pages import Counts, PartReader
 from wikka_port.import_plan import PagePart
 from wikka_port.pages import Wiki
@@ -77,12 +78,17 @@ class Importer:
     ) -> Importer:
         """Start an import, or continue a stopped one unless ``restart``.  Raises StoreUnavailable.
 
-        ``origin`` names the dump: the stored progress of a stopped import is found by this name.
+        ``origin`` names the dump: the stored progress of a stopped import is found by this name.  A stream that can be
+        read twice is: first for its templates.
         """
+
+        templates = read_templates(stream, progress)
 
         def parts(done: int) -> PartReader:
             reader = DumpReader(stream, skip_pages=done)
-            return PartReader(reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures)
+            return PartReader(
+                reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures, templates=templates
+            )
 
         return cls.from_parts(wiki, parts, origin=origin, restart=restart, progress=progress)
 

@@ -88,6 +88,8 @@ ROWS_PER_CALL: Final = 500  # of the indexes, written or read in one call of the
 # Characters of one page's revisions that are sorted by time on disk before they are stored; more are sorted in runs.
 SPOOLED_CHARS: Final = 4_000_000_000
 SPOOLED_REVISIONS: Final = 1_000_000
+DUMP_TEMPLATES_MAX: Final = 20_000  # simple templates of a dump that are kept for the calls in its pages
+DUMP_TEMPLATES_CHARS: Final = 20_000_000  # of all of them
 MERGED_ROWS: Final = 64  # revisions in one call, when new ones are inserted between stored ones
 MERGED_CHARS: Final = 1_000_000
 MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shlex
 import time
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -20,6 +21,7 @@ from wikka_port.commands.import_records import FORMS, MARKDOWN, MEDIAWIKI, form_
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, settled_after, store_options
 from wikka_port.dump import DumpError
 from wikka_port.importer import Importer, ImportSummary
+from wikka_port.imports.dump_main_page import lead_root_page
 from wikka_port.imports.markdown_names import ORIGINS
 from wikka_port.imports.source_forms import DOKUWIKI
 from wikka_port.pages import Wiki
@@ -39,7 +41,10 @@ _OF_FOLDERS = ("dry_run", "prefix", "author", "names", "address")
 @click.option("--dry-run", is_flag=True, help="Store nothing: say per page what will look different. Of folders.")
 @click.option("--prefix", default="", metavar="NAME", help="Bring the pages in below NAME/. Of folders.")
 @click.option(
-    "--root-page", default="HomePage", show_default=True, help="The wiki's root page, for the main page of a folder."
+    "--root-page",
+    default="HomePage",
+    show_default=True,
+    help="The wiki's root page, for the main page of a folder or a dump.",
 )
 @click.option("--author", default="", metavar="NAME", help="Author of texts that name none. Of folders.")
 @click.option(
@@ -129,7 +134,10 @@ def import_dump(
         return
     with store.open_wiki(pool=16) as wiki, click.open_file(file, "rb") as stream:
         summary, seconds, settled = _imported_dump(wiki, file, cast(BinaryIO, stream))
+        main_page = lead_root_page(wiki, root_page, summary.counts.main_page)
     _print_summary(summary, seconds, settled)
+    if main_page:
+        _print_main_page(root_page, main_page)
 
 
 def _checked(address: str) -> str:
@@ -139,6 +147,11 @@ def _checked(address: str) -> str:
     if not re.fullmatch(r"https?://[!-~]+", address):
         raise click.BadParameter("write https://github.com/OWNER/NAME/wiki/, for example", param_hint="--address")
     return address.rstrip("/") + "/"
+
+
+def _print_main_page(root_page: str, main_page: str) -> None:
+    said = f"{root_page} is not the wiki's own first text, so it stays. The dump's main page becomes the root page"
+    errors.print(f"{said} with: wikka serve --root-page {shlex.quote(main_page)}", markup=False, soft_wrap=True)
 
 
 def _check_options(file: str, of_others: tuple[str, ...]) -> None:

@@ -3,7 +3,7 @@
 Reading order: ``mediawiki_titles`` (the target of a link), ``mediawiki_pieces`` (converted pieces),
 ``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
 ``mediawiki_templates``, ``mediawiki_scan`` (replaces constructs with an opening and a closing by marks),
-``mediawiki_tables``, and this module for headings, lists and paragraphs.
+``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this module for headings, lists and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
@@ -22,10 +22,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.markup.mediawiki_html import DEPTH_MAX, as_wikitext
 from wikka_port.markup.mediawiki_inline import CONTENTS, heading_of, inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, link_name
 from wikka_port.markup.mediawiki_pieces import (
     JOIN,
+    MARK,
     MARK_RUN,
     Draft,
     clean,
@@ -37,12 +39,10 @@ from wikka_port.markup.mediawiki_pieces import (
 )
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
-from wikka_port.markup.mediawiki_templates import hidden_table
+from wikka_port.markup.mediawiki_templates import source_table
 from wikka_port.markup.mediawiki_titles import Dialect
 
 __all__ = ["Converted", "Dialect", "convert", "convert_source"]
-
-DEPTH_MAX: Final = 9  # of lists
 
 # "redirect" in the languages of MediaWiki whose wikis use their own word.
 _REDIRECT_WORDS: Final = (
@@ -95,7 +95,7 @@ def convert(
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
-    for section in _sections(_blocks(draft, scan(draft, text).split("\n"))):
+    for section in _sections(_blocks(draft, as_wikitext(draft, scan(draft, text)).split("\n"))):
         blocks += _pictures_after_first_paragraph(section)
     blocks += _tail(draft, blocks)
     return Converted(
@@ -182,7 +182,7 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
             index += 1
             block = _line_block(draft, line.strip(" \t"), is_indented=line[:1] == "\t")
             if block is None:
-                if shown := inline(draft, line):
+                if not draft.is_only_unknown(line) and (shown := inline(draft, line)):
                     paragraph.append(shown)
                 continue
             made = block
@@ -229,7 +229,8 @@ def _without_nothing(draft: Draft, line: str) -> str:
     if not line.startswith("\x02") or "{|" not in line:
         return line
     rest = MARK_RUN.sub("", line, count=1)
-    return rest if OPENING.match(rest) and not draft.edges(line[: len(line) - len(rest)])[0].strip() else line
+    before = [mark for mark in MARK.finditer(line, 0, len(line) - len(rest)) if mark[0] not in draft.unknown]
+    return rest if OPENING.match(rest) and not any(draft.edges(mark[0])[0].strip() for mark in before) else line
 
 
 def _line_block(draft: Draft, line: str, *, is_indented: bool) -> list[_Block] | None:
@@ -328,8 +329,9 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
             before[before.index(place)] = ("paragraph", notes)
         else:
             blocks += [("line", "----"), ("list", notes)]
-    if draft.hidden:
-        blocks.append(("paragraph", hidden_table(draft.hidden)))
+    if draft.sources:
+        shown = "".join(text for _kind, text in (*before, *blocks))
+        blocks.append(("paragraph", source_table(draft, shown)))
     unlinked = [name for name, link in draft.languages.items() if not link]
     if unlinked:
         blocks.append(("paragraph", mono("; ".join(unlinked))))

@@ -79,19 +79,23 @@ _TOKEN: Final = re.compile(
 _EMPHASIS: Final = {
     **dict.fromkeys(("b", "strong"), "**"),
     **dict.fromkeys(("i", "em", "cite", "dfn", "var"), "//"),
-    **dict.fromkeys(("tt", "code", "kbd", "samp"), "##"),
-    **dict.fromkeys(("s", "strike", "del"), "++"),
-    **dict.fromkeys(("ins", "u"), "__"),
+    **dict.fromkeys(("tt", "code", "samp"), "##"),
+    **dict.fromkeys(("s", "strike"), "++"),
+    "kbd": "#%",
+    "del": "¥¥",
+    "ins": "££",
+    "u": "__",
+    "center": "@@",
 }
 # These tags are dropped, and their content is kept.
 _LAYOUT_TAGS: Final = (
-    "abbr acronym bdi bdo big blockquote center data div font h1 h2 h3 h4 h5 h6 includeonly li mark noinclude ol "
+    "abbr acronym bdi bdo big blockquote data div font h1 h2 h3 h4 h5 h6 includeonly li mark noinclude ol "
     "onlyinclude p poem q rb rp rt ruby section small span sub sup table tbody td th thead time tr translate ul "
     "wbr languages tvar caption dl dd dt references"
 )
 _LAYOUT: Final = frozenset(_LAYOUT_TAGS.split())
 # Tags at which a browser begins a new line or cell, so that the words on both sides are separate.
-_SEPARATING_TAGS: Final = "blockquote div p td th ul ol dl table caption center poem section h1 h2 h3 h4 h5 h6"
+_SEPARATING_TAGS: Final = "blockquote div p td th ul ol dl table caption poem section h1 h2 h3 h4 h5 h6"
 _SEPARATING: Final = frozenset(_SEPARATING_TAGS.split())
 # Tags of raised, lowered and small words that may contain links or marks; the name of such a style is its tag.
 _AROUND: Final = frozenset(("sup", "sub", "small"))

@@ -54,17 +54,17 @@ def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None
 
 
 def without_target(draft: Draft, text: str, trail: str) -> Piece | None:
-    """Convert ``[[{{call}}|words]]trail``, where the call is of an unknown template: the words stay.
+    """Convert ``[[{{call}}|words]]trail``, where the call is of an unknown template: the words stay, or the call's.
 
     ``text`` is all that the brackets hold.  Return None if no such call is in the place of the target.
     """
     head, bar, words = text.partition("|")
-    unknown = [mark[0] for mark in MARK.finditer(head) if mark[0] in draft.expands_to_nothing]
+    unknown = [mark[0] for mark in MARK.finditer(head) if mark[0] in draft.unknown]
     if not unknown or "\n" in head:
         return None
     draft.unconverted["link of a template"] += 1
     for mark in unknown:
-        head = head.replace(mark, "")
+        head = head if draft.unknown[mark] else head.replace(mark, "")
     label = collapse(words if bar else head).strip()
     return Piece(balance_quotes(inline(draft, label + trail)), plain_label(draft, label) + trail)
 

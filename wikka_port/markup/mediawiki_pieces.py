@@ -20,13 +20,14 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from wikka_port.markup.mediawiki_titles import Dialect
 
 PLAIN_CHARS_MAX: Final = 500  # of a label; bounds what nested labels can add up to
+EXPANDED_CHARS_MAX: Final = 400_000  # of one page, that templates add
 MARK: Final = re.compile("\x02([0-9]{1,9})\x03")
 MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
@@ -49,6 +50,7 @@ _CELL_DANGER: Final = re.compile(
 _SIGNS: Final = frozenset("*/_#%'+£¥@\"{}[]=<>`|^-~:c&;")
 _OPEN_END: Final = re.compile(r"(?:[^\s\w.,;()!?]|_)\S*\Z|\|.\Z")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*+>|__[^\W_]++__")
 _REACH: Final = 4  # characters of markup before its last one
 _AHEAD: Final = re.compile(r"(?:&\#?\w*+|<\w*+|:)\Z")  # markup only together with the text after it
 EDGE_CHARS: Final = 40  # of a neighbour; longer than any markup that two texts can make together
@@ -70,6 +72,35 @@ class Note:
     is_used: bool = False  # whether a mark refers to it
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The wikitext of a call of an unknown template; its closed constructs are marks."""
+
+    mark: str  # in the place of the call
+    text: str
+    words: str = ""  # the part of ``text`` that readers see in that place
+
+
+@dataclass(slots=True)
+class Expansion:
+    """How far the expansions of templates have gone (``mediawiki_expansion``)."""
+
+    left: int = EXPANDED_CHARS_MAX
+    depth: int = 0
+
+    def spend(self, chars: int) -> bool:
+        """Count characters, and return whether they are within the bound."""
+        self.left -= chars
+        return self.left >= 0
+
+    def within(self, scan: Callable[[Draft, str], str], draft: Draft, text: str) -> str:
+        """Scan the text of a template, one level deeper."""
+        self.depth += 1
+        scanned = scan(draft, text)
+        self.depth -= 1
+        return scanned
+
+
 @dataclass(slots=True)
 class Draft:
     """The state of one conversion; lives as long as the call of ``convert``."""
@@ -84,8 +115,9 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # the mark where the author wants the notes
-    hidden: list[str] = field(default_factory=list)  # converted calls of templates that show nothing
-    expands_to_nothing: set[str] = field(default_factory=set)  # marks of such calls, which MediaWiki ignores in lines
+    sources: list[Source] = field(default_factory=list)  # of calls of unknown templates, in the order of their ends
+    unknown: dict[str, bool] = field(default_factory=dict)  # mark of such a call -> whether it has words of its own
+    expansion: Expansion = field(default_factory=Expansion)
     converted: Counter[str] = field(default_factory=Counter)
     unconverted: Counter[str] = field(default_factory=Counter)
 
@@ -138,16 +170,16 @@ class Draft:
         return JOIN + text if text[0] == "\x02" else literal(text[0]) + text[1:]
 
     def lead(self, line: str) -> int:
-        """Return the number of characters at the beginning of ``line`` that are marks of calls that show nothing."""
+        """Return the number of characters at the beginning of ``line`` that are marks of unknown calls."""
         end = 0
-        while (found := MARK.match(line, end)) and found[0] in self.expands_to_nothing:
+        while (found := MARK.match(line, end)) and found[0] in self.unknown:
             end = found.end()
         return end
 
     def without_trail(self, line: str) -> str:
-        """Return ``line`` without blanks, and without marks of calls that show nothing, at its end."""
+        """Return ``line`` without blanks, and without marks of unknown calls, at its end."""
         line = line.rstrip(" \t")
-        while line.endswith("\x03") and line[line.rindex("\x02") :] in self.expands_to_nothing:
+        while line.endswith("\x03") and line[line.rindex("\x02") :] in self.unknown:
             line = line[: line.rindex("\x02")].rstrip(" \t")
         return line
 
@@ -158,6 +190,21 @@ class Draft:
         blocks = [self.pieces[int(match[1])].block for match in MARK.finditer(line)]
         known = [block for block in blocks if block is not None]
         return known if len(known) == len(blocks) else None
+
+    def is_only_unknown(self, line: str) -> bool:
+        """Return whether a line has nothing but tags and marks of unknown calls and of what shows nothing."""
+        if "\x02" not in line or _TAG.sub("", MARK.sub("", line)).strip():
+            return False
+        return all(mark[0] in self.unknown or self.pieces[int(mark[1])].block == "" for mark in MARK.finditer(line))
+
+    def reach(self, text: str, reached: set[int]) -> None:
+        """Add the numbers of the marks in ``text``, and in the pieces in their places, to ``reached``."""
+        waiting = [text]
+        while waiting:
+            for number in map(int, MARK.findall(waiting.pop())):
+                if number not in reached:
+                    reached.add(number)
+                    waiting.append(self.pieces[number].inline)
 
     def plain(self, text: str) -> str:
         """Return ``text`` with its marks replaced by plain text, cut to PLAIN_CHARS_MAX."""

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, collapse, entities, escape
-from wikka_port.markup.mediawiki_templates import Call, made_of, note_of
+from wikka_port.markup.mediawiki_expansion import expanded
+from wikka_port.markup.mediawiki_pieces import Draft, Piece, Source, balance_quotes, collapse, escape, literal
+from wikka_port.markup.mediawiki_templates import Call, made_of, note_of, piece_of, words_of_unknown
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -44,7 +45,11 @@ _OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
 _BLANKS: Final = re.compile(r"[ \t]*+")
 _LEADING: Final = re.compile(r"\A +")
 _LINE_REST: Final = re.compile(r"[ \t]*+(?:\n|\Z)")  # nothing but blanks
-_MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
+_PARAMETER: Final = re.compile(r"\{\{\{([^{}|]*)(?:\|(.*))?\}\}\}", re.DOTALL)
+_BLOCKS: Final = ("*", "#", ":", ";", "{|")
+_WORDS: Final = re.compile(r"[^\x02\x03|={}\[\]<>\n']*")  # the same wherever they stand
+_OPEN_LINKS_MAX: Final = 50  # that are walked over for each closing of a template
+_LINE_BEFORE: Final = 80  # characters, enough for indents
 
 Rope = list["str | Rope"]
 
@@ -54,6 +59,7 @@ class _Level:
     kind: Literal["root", "template", "link", "ref"]
     opening: str  # as typed, for when it never closes
     parts: Rope = field(default_factory=list)
+    begin: int = 0  # template: position in the text
     braces: list[int] = field(default_factory=list)  # template: open braces, the outermost pair first
     name: str = ""  # ref
 
@@ -61,6 +67,11 @@ class _Level:
 def scan(draft: Draft, text: str) -> str:
     """Return a cleaned text with marks in the places of all closed constructs."""
     return _Scan(draft, text).run()
+
+
+def _begins_line(text: str, position: int) -> bool:
+    before = text[max(position - _LINE_BEFORE, 0) : position]
+    return not before.rpartition("\n")[2].strip(" \t:")
 
 
 def _flat(rope: Rope) -> Iterator[str]:
@@ -110,7 +121,7 @@ class _Scan:
         if match["poem"]:
             return self._poem(match)
         if match["open"]:
-            self._open_braces(match["open"])
+            self._levels.append(_Level("template", match["open"], begin=match.start(), braces=[len(match["open"])]))
         elif match["shut"]:
             self._close_braces(match["shut"], match.end())
         elif match["link"]:
@@ -199,9 +210,6 @@ class _Scan:
 
     # -- templates ------------------------------------------------------------------
 
-    def _open_braces(self, braces: str) -> None:
-        self._levels.append(_Level("template", braces, braces=[len(braces)]))
-
     def _close_braces(self, braces: str, end: int) -> None:
         left = len(braces)
         while left >= 2 and (depth := self._nearest_template()) is not None:
@@ -231,14 +239,9 @@ class _Scan:
         if self._levels[depth].kind == "template":
             return depth
         # Links with no template below them: never walk down here again.
-        if depth < len(self._levels) - 1:
-            self._walls(depth)
-        return None
-
-    def _walls(self, depth: int) -> None:
-        """Fold the levels above ``depth`` if they are too many, so that the next search is short."""
-        if len(self._levels) - 1 - depth > 50:
+        if len(self._levels) - 1 - depth > _OPEN_LINKS_MAX:
             self._fold(depth)
+        return None
 
     def _fold(self, depth: int) -> None:
         """Add the text of the unclosed levels above ``depth`` to the level at ``depth``."""
@@ -250,14 +253,14 @@ class _Scan:
         del self._levels[depth + 1 :]
 
     def _template(self, level: _Level, end: int) -> str:
-        """Convert a call (``mediawiki_templates``), or hide it if it cannot be converted; return its mark.
+        """Convert a call (``mediawiki_templates``), or take what words it has; return its mark.
 
         ``end`` is the position after the call.
         """
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
         if level.opening.startswith("{{{"):
-            return self._hidden(source, "parameter")
+            return self._parameter(source)
         call = Call.of(source)
         if call.name in _NOTE_TEMPLATES and draft.notes_mark is None:
             return self._place_notes(end)
@@ -267,24 +270,64 @@ class _Scan:
         note = note_of(call)
         if note is not None:
             return draft.note(note[0], collapse(note[1]), is_use=True)
+        if (text := self._expanded(call)) is not None:
+            return text
         made = made_of(draft, call)
-        if made is None:
+        if made is not None:
+            draft.converted[made[0]] += 1
+            return draft.mark(made[1])
+        if call.name in _TAG_TEMPLATES or (call.lines > 1 and _begins_line(self._text, level.begin)):
             return self._hidden(source, "template", is_tag=call.name in _TAG_TEMPLATES)
-        draft.converted[made[0]] += 1
-        return draft.mark(made[1])
+        kind, words, piece = words_of_unknown(draft, call)
+        draft.unconverted[kind] += 1
+        mark = draft.mark(piece)
+        draft.unknown[mark] = bool(words)
+        draft.sources.append(Source(mark, source, words))
+        return mark
+
+    def _expanded(self, call: Call) -> str | None:
+        """Return what a simple template of the dump makes of a call: wikitext or its mark; None if there is none.
+
+        In the text of the page it stays wikitext, so that its lines can be lists, headings and tables.
+        """
+        draft, outer = self._draft, self._levels[-1].kind
+        if call.name == "!":
+            return None
+        text = expanded(draft, call.title, call.given)
+        if text is None or (outer != "root" and "{|" in text):
+            return None
+        draft.converted["template: its own text"] += 1
+        text = draft.expansion.within(scan, draft, text)
+        if not text.strip():
+            return draft.mark(Piece("", block=""))
+        if outer == "root":
+            return f"\n{text}" if text.startswith(_BLOCKS) else text
+        return text if _WORDS.fullmatch(text) else draft.mark(piece_of(draft, text))
+
+    def _parameter(self, source: str) -> str:
+        """Show a parameter of the template that is this page: its default, else as typed."""
+        draft = self._draft
+        found = _PARAMETER.fullmatch(source)
+        if found is None or found[2] == "":
+            return self._hidden(source, "parameter")
+        draft.unconverted["parameter"] += 1
+        if found[2] is None:
+            return draft.mark(Piece(literal(source), collapse(source)))
+        mark = draft.mark(piece_of(draft, found[2]))
+        draft.sources.append(Source(mark, source, found[2]))
+        return mark
 
     def _hidden(self, source: str, kind: str, *, is_tag: bool = False) -> str:
-        """List a source at the end of the page, as code with working links and notes, never as an action.
+        """List a source at the end of the page, and return the empty mark in its place.
 
-        Returns the empty mark in its place.  ``is_tag`` if the call makes a tag, which shows nothing but fills its
-        line.
+        ``is_tag`` if the call makes a tag, which shows nothing but fills its line.
         """
         draft = self._draft
         draft.unconverted[kind] += 1
-        draft.hidden.append(" ".join(_literal_line(line.strip()) for line in source.split("\n") if line.strip()))
         mark = draft.mark(Piece("", block=""))
+        draft.sources.append(Source(mark, source))
         if kind != "parameter" and not is_tag:
-            draft.expands_to_nothing.add(mark)
+            draft.unknown[mark] = False
         return mark
 
     # -- links ----------------------------------------------------------------------
@@ -309,7 +352,7 @@ class _Scan:
         if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
             return None
         head, bar, rest = first.partition("|")
-        if not bar and (len(level.parts) > 1 or first in self._draft.expands_to_nothing):
+        if not bar and (len(level.parts) > 1 or first in self._draft.unknown):
             return mediawiki_links.without_target(self._draft, "".join(_flat(level.parts)), trail)
         label = "".join([rest, *_flat(level.parts[1:])]) if bar else None
         return mediawiki_links.link(self._draft, head, label, trail)
@@ -358,10 +401,3 @@ class _Scan:
     def _continued(self, end: int) -> str:
         """Return an empty mark if text continues the line of the notes, so that this text begins no list or heading."""
         return "" if _LINE_REST.match(self._text, end) else self._draft.mark(Piece("", block=""))
-
-
-def _literal_line(line: str) -> str:
-    """Return a line of a template's source as code: its text becomes literals, its marks stay."""
-    parts = [part for part in _MARK_OR_TEXT.split(line) if part]
-    shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
-    return f"##{shown}##"

@@ -1,7 +1,9 @@
 """(pure) From MediaWiki's tables to Wikka's: ``{| |- | ! || !! |+ |}`` to rows of ``||a||b||``.
 
-A row in Wikka markup is one line, so lists, paragraphs and inner tables in a cell are flattened, with
-line breaks between their lines.
+A row in Wikka markup is one line.  So a list or an inner table in a cell is HTML if it has text alone.  Links and
+marks would be hidden from the wiki in HTML, so a list with them is flattened, with line breaks between its lines.
+
+Spans, alignment and weight become attributes of cells, those of a row too.
 
 Knows nothing of the text outside a table.
 """
@@ -9,19 +11,32 @@ Knows nothing of the text outside a table.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.markup.mediawiki_inline import BREAK, heading_of, inline
-from wikka_port.markup.mediawiki_pieces import MARK, Draft, cell_text
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, cell_text, collapse, entities, unescape
+from wikka_port.markup.tables import STYLES
 
 OPENING: Final = re.compile(r"[ \t:*#;]*\{\|")
 SPAN_MAX: Final = 1000  # the limit of browsers
 
 _SPAN: Final = re.compile(r"""(colspan|rowspan)\s*=\s*["']?\s*([0-9]{1,4})""", re.IGNORECASE)
 _LINKED: Final = re.compile(r"\[\[|\{\{image |\[image: ")  # as ``mediawiki_links`` writes them
-_ATTRIBUTES: Final = re.compile(r"""\s*+(?:[A-Za-z-]{2,20}\s*+=\s*+(?:"[^"|]*+"|'[^'|]*+'|[^\s"'|\x02]++)\s*+)++""")
+_ATTRIBUTES: Final = re.compile(
+    r"""\s*+(?:[A-Za-z-]{2,20}\s*+=\s*+(?:"[^"|]*+"|'[^'|]*+'|[^\s"'|=\x02][^\s"'|\x02]*+)\s*+)++"""
+)
 _PREFIX: Final = re.compile(r"[*#:;]+")
+_DEPTH_MAX: Final = 9  # of lists
+_HTML_MAX: Final = 300  # items or cells in a piece of HTML; a piece may have 2,000 tags
+_LISTED: Final = re.compile(r"([*#]+)[ \t]*(.*)")
+_NOT_PLAIN: Final = re.compile(r"[\x02\[\]{}<>]|''|__|//")  # links, marks and tags
+_GIVEN: Final = re.compile(
+    r"""\b(align|valign|style|nowrap|scope|width)\s*+(?:=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"']++)))?""", re.IGNORECASE
+)
+_SCOPES: Final = ("row", "col", "rowgroup", "colgroup")
+_SIDES: Final = {"left": "float:left", "right": "float:right"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,7 @@ class _Cell:
     header: bool
     attributes: str
     lines: list[str]
+    of_row: str = ""  # attributes of its row
 
 
 def table_end(lines: list[str], start: int) -> int:
@@ -48,7 +64,7 @@ def table_end(lines: list[str], start: int) -> int:
 def table(draft: Draft, lines: list[str]) -> str:
     """Convert the lines of one table, the opening one first."""
     draft.converted["table"] += 1
-    return _Table(draft).converted(lines[1:])
+    return _Table(draft).converted(lines[1:], lines[0].partition("{|")[2])
 
 
 class _Table:
@@ -57,26 +73,62 @@ class _Table:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._rows: list[list[_Cell]] = [[]]
+        self._row_attributes = ""
+        self._inner: list[str] = []  # the lines of the table in this one that is being read
         self._caption: _Cell | None = None
         self._open: _Cell | None = None  # the cell that a line without a sign continues
 
-    def converted(self, lines: list[str]) -> str:
+    def converted(self, lines: list[str], attributes: str) -> str:
+        self.read(lines)
+        rows = [_row(self._draft, row) for row in self._rows if row]
+        if self._caption is not None:
+            rows.insert(0, f"|?|{_content(self._draft, self._caption.lines)}||")
+        if rows and (css := _css(attributes, is_table=True)):
+            rows.insert(0, f"|!|(s:{css})||")
+        return "\n".join(rows)
+
+    def read(self, lines: list[str]) -> None:
         depth = 0  # of tables in this one
         for line in lines:
             text = line.strip(" \t")
             if text.lstrip(":*#;").startswith("{|"):
                 depth += 1
-                self._draft.unconverted["table in a table"] += 1
+                self._inner.append(text)
             elif depth and text.startswith("|}"):
                 depth -= 1
+                self._inner.append(text)
+                if not depth:
+                    self._end_inner()
             elif depth:
-                self._flatten(text)
+                self._inner.append(text)
             else:
                 self._line(text, is_indented=line[:1] in (" ", "\t"))
-        rows = [_row(self._draft, row) for row in self._rows if row]
-        if self._caption is not None:
-            rows.insert(0, f"|?|{_content(self._draft, self._caption.lines)}||")
-        return "\n".join(rows)
+        self._end_inner()
+
+    def _end_inner(self) -> None:
+        lines, self._inner = self._inner, []
+        if not lines:
+            return
+        html = _plain_table(self._draft, lines)
+        if html and self._open is not None:
+            self._draft.converted["table in a table"] += 1
+            self._open.lines.extend(("", self._draft.mark(Piece(html, ""))))
+            return
+        self._draft.unconverted["table in a table"] += sum(line.lstrip(":*#;").startswith("{|") for line in lines)
+        for line in lines:
+            if not line.lstrip(":*#;").startswith("{|") and not line.startswith("|}"):
+                self._flatten(line)
+
+    def plain_rows(self) -> list[list[tuple[str, str]]] | None:
+        """Return the cells, each with its tag, as text; None if the table has more than text."""
+        cells = (cell for row in self._rows for cell in row)
+        if self._caption is not None or any(_NOT_PLAIN.search(line) for cell in cells for line in cell.lines):
+            return None
+        return [
+            [("th" if cell.header else "td", " ".join(filter(None, map(str.strip, cell.lines)))) for cell in row]
+            for row in self._rows
+            if row
+        ]
 
     def _flatten(self, text: str) -> None:
         """Add a line of an inner table, its cells as text."""
@@ -95,6 +147,7 @@ class _Table:
             self._open = None
         elif text.startswith("|-"):
             self._rows.append([])
+            self._row_attributes = text.lstrip("|-")
             self._open = None
         elif text.startswith("|+"):
             self._caption = self._open = self._cell(False, text[2:])
@@ -111,14 +164,14 @@ class _Table:
 
     def _cell(self, header: bool, text: str) -> _Cell:
         attributes, content = _split_attributes(self._draft, text)
-        return _Cell(header, attributes, [content])
+        return _Cell(header, attributes, [content], self._row_attributes)
 
 
 def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
     """Split ``attributes | content`` of a cell; bars of links and templates are inside marks already.
 
     A bar after a link belongs to the text, as MediaWiki reads it.  Text in the form of attributes counts as attributes
-    also before a template that shows nothing, since that template may have contained the bar.
+    also before a call of an unknown template, and before one that shows nothing, since it may have contained the bar.
     """
     attributes, bar, content = cell.partition("|")
     if bar and _has_link(draft, attributes):
@@ -126,13 +179,11 @@ def _split_attributes(draft: Draft, cell: str) -> tuple[str, str]:
     if bar:
         return attributes, content
     found = _ATTRIBUTES.match(cell)
-    if (
-        found is not None
-        and cell[found.end() : found.end() + 1] == "\x02"
-        and not draft.edges(cell[found.end() :])[0].strip()
-    ):
-        return found[0], cell[found.end() :]
-    return "", cell
+    call = MARK.match(cell, found.end()) if found is not None else None
+    if found is None or call is None:
+        return "", cell
+    rest = cell[found.end() :]
+    return (found[0], rest) if call[0] in draft.unknown or not draft.edges(rest)[0].strip() else ("", cell)
 
 
 def _has_link(draft: Draft, text: str) -> bool:
@@ -153,20 +204,112 @@ def _row(draft: Draft, cells: list[_Cell]) -> str:
         wanted = [
             f"{key}:{min(spans[name], SPAN_MAX)}" for key, name in (("x", "colspan"), ("y", "rowspan")) if name in spans
         ]
+        given = _given(cell.attributes)
+        if given.get("scope", "").lower() in _SCOPES:
+            wanted.append(f"o:{given['scope'].lower()}")
+        if css := _css(cell.attributes, cell.of_row):
+            wanted.append(f"s:{css}")
         attributes = f"({';'.join(wanted)})" if wanted else ""
         parts.append(("|=|" if cell.header else "||") + attributes + _content(draft, cell.lines))
     return "".join(parts) + "||"
 
 
+def _given(attributes: str) -> dict[str, str]:
+    return {found[1].lower(): found[2] or found[3] or found[4] or "" for found in _GIVEN.finditer(attributes)}
+
+
+def _css(*attributes: str, is_table: bool = False) -> str:
+    """Return the style that the wiki keeps of a cell, then of its row, in the order of STYLES."""
+    wanted: dict[str, str] = {}
+    for text in attributes:
+        given = _given(text)
+        align, valign = given.get("align", "").lower(), given.get("valign", "").lower()
+        typed = [given.get("style", "")]
+        typed += [_SIDES.get(align, "")] if is_table else [f"text-align:{align}", f"vertical-align:{valign}"]
+        typed += ["width:100%"] if is_table and given.get("width") == "100%" else []
+        typed += ["white-space:nowrap"] if "nowrap" in given and not is_table else []
+        for part in ";".join(typed).lower().split(";"):
+            name, _, value = (word.strip() for word in part.partition(":"))
+            if (name, value) in STYLES and (is_table or not name.startswith(("float", "width"))):
+                wanted.setdefault(name, value)
+    return ";".join(f"{name}:{value}" for name, value in STYLES if wanted.get(name) == value)
+
+
+def _plain_table(draft: Draft, lines: list[str]) -> str:
+    """Return a table of text alone, within another, as HTML; "" if it has more than text."""
+    if any(line.lstrip(":*#;").startswith("{|") for line in lines[1:]):
+        return ""
+    inner = _Table(draft)
+    inner.read(lines[1:])
+    rows = inner.plain_rows()
+    if not rows or sum(map(len, rows)) > _HTML_MAX:
+        return ""
+    cells = ("".join(f"<{tag}>{_html_text(text)}</{tag}>" for tag, text in row) for row in rows)
+    return f'""<table>{"".join(f"<tr>{row}</tr>" for row in cells)}</table>""'
+
+
+def _html_text(text: str) -> str:
+    return entities(collapse(unescape(text)).strip() or " ").replace('"', "&quot;")
+
+
+def _with_lists(draft: Draft, lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a cell, each with its sign if it is an item; a mark stands for a list of text alone."""
+    run: list[tuple[str, str]] = []
+    for number, line in enumerate((*lines, "")):
+        item = _LISTED.fullmatch(line.strip()) if number else None  # a sign in the line of the cell's own begins none
+        if item is not None:
+            run.append((item[1][:_DEPTH_MAX], item[2]))
+            continue
+        if run:
+            yield from _list(draft, run)
+            run = []
+        if number < len(lines):
+            yield line, ""
+
+
+def _list(draft: Draft, items: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    if len(items) <= _HTML_MAX and not any(_NOT_PLAIN.search(text) for _, text in items):
+        draft.converted["list in a cell"] += 1
+        yield draft.mark(Piece(_html_list(items))), ""
+        return
+    numbers: dict[int, int] = {}  # of the last item, by depth
+    for signs, text in items:
+        depth = len(signs)
+        numbers = {other: number for other, number in numbers.items() if other <= depth}
+        numbers[depth] = numbers.get(depth, 0) + 1 if signs[-1] == "#" else 0
+        draft.unconverted["list in a cell"] += 1
+        yield text, "\xa0" * 2 * (depth - 1) + (f"{numbers[depth]}. " if numbers[depth] else "• ")
+
+
+def _html_list(items: Sequence[tuple[str, str]]) -> str:
+    out: list[str] = []
+    opened: list[str] = []
+    for signs, text in items:
+        kinds = ["ol" if sign == "#" else "ul" for sign in signs]
+        while len(opened) > len(kinds) or (opened and opened[-1] != kinds[len(opened) - 1]):
+            out.append(f"</li></{opened.pop()}>")
+        if len(opened) == len(kinds):
+            out.append("</li><li>")
+        while len(opened) < len(kinds):
+            opened.append(kinds[len(opened)])
+            out.append(f"<{opened[-1]}><li>")
+        out.append(_html_text(text))
+    out.extend(f"</li></{kind}>" for kind in reversed(opened))
+    return f'""{"".join(out)}""'
+
+
 def _content(draft: Draft, lines: list[str]) -> str:
     out: list[str] = []
     again = False  # whether a paragraph continues
-    for number, line in enumerate(lines):
+    for number, (line, sign) in enumerate(_with_lists(draft, lines)):
         text = line.strip()
         if not text:
             again = False
             continue
-        shown, own_line = _cell_line(draft, text, begins_line=number > 0 and line[:1] != " ")
+        if sign:
+            shown, own_line = sign + inline(draft, text, cell=True), True
+        else:
+            shown, own_line = _cell_line(draft, text, begins_line=number > 0 and line[:1] != " ")
         if not shown:
             continue
         if out:
@@ -182,7 +325,7 @@ def _cell_line(draft: Draft, text: str, *, begins_line: bool) -> tuple[str, bool
     ``begins_line`` if no sign of a cell is before it.
     """
     if prefix := _PREFIX.match(text):
-        sign = {"*": "• ", "#": "• "}.get(prefix[0][-1], "")
+        sign = "• " if prefix[0][-1] in "*#" else ""
         draft.unconverted["list in a cell"] += bool(sign)
         return sign + inline(draft, text[prefix.end() :], cell=True), True
     if begins_line and (heading := heading_of(draft, text)) is not None:

@@ -5,7 +5,8 @@
     note       sfn, efn, refn become footnotes
     link       main, see also, further become links after an arrow
     table      infobox-like calls with named values become a folded table
-    hidden     all others show nothing; their source is listed in one folded table at the end of the page
+    unknown    all others are their last words, or their name in brackets; nothing if they fill their line.
+               Their source is listed in one folded table at the end of the page
 
 The text of a template itself is never expanded, so its output is not guessed, and no call becomes an action.
 
@@ -15,13 +16,25 @@ Knows nothing of the positions of calls; ``mediawiki_scan`` finds them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.markup.mediawiki_html import as_wikitext
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, picture
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, balance_quotes, cell_text, collapse, literal, unescape
+from wikka_port.markup.mediawiki_pieces import (
+    Draft,
+    Piece,
+    Source,
+    balance_quotes,
+    cell_text,
+    collapse,
+    entities,
+    escape,
+    literal,
+    unescape,
+)
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
@@ -65,6 +78,22 @@ _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
 _SHORT_CITES: Final = frozenset(("harvnb", "harv", "harvtxt", "harvp", "harvcol", "harvard citation no brackets"))
 _TEXT_NOTES: Final = frozenset(("efn", "refn", "note", "footnote"))
 _PEOPLE_MAX: Final = 6
+NAME_CHARS_MAX: Final = 40  # of an unknown template, in the place of a call without words
+_MARK_OR_TEXT: Final = re.compile("(\x02[0-9]{1,9}\x03)")
+# Values that say how a call looks, or whether.
+_LAYOUT_VALUE: Final = re.compile(r"(?:left|right|cent(?:er|re)|inline|[0-9]{1,5}(?:px|em|%))?", re.I)
+# Calls of navigation, layout and maintenance, whose absence leaves no gap in a sentence.
+_SILENT_NAMES: Final = (
+    "clear|clr|-|break|top|bottom|end|anchor|citation needed|cn|fact|who|when|which|where|why|how|by whom|dubious|vague"
+    "|verify source|failed verification|page needed|specify|or|pov|wikify|update after|refbegin|refend|reflist"
+    "|short description|good article|featured article|authority control|lowercase title|italic title|defaultsort"
+)
+_SILENT: Final = re.compile(
+    rf"(?:{_SILENT_NAMES}|toc.*|col-.*|div col.*|use .*|pp-.*|clean ?up.*|expand.*|merge.*|clarif.*|dead ?link.*"
+    r"|better source.*|(?:.*[ -])?stub|nav.*|portal.*|sister.*|succession.*|s-.*|commons.*|wiktionary|wikisource"
+    r"|(?:.*-)?inline|.*#invoke:(?:navbox|sidebar).*)"
+)
+_SWITCH: Final = re.compile(r"[^\W\d_]{4,}:")  # DEFAULTSORT:, in capitals of any language
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +104,7 @@ class Call:
     title: str  # as typed
     positional: tuple[str, ...]
     named: Mapping[str, str]  # lower-case names; without empty values
+    given: Mapping[str, str]  # all values by their names as typed, positional ones by their numbers
     lines: int
 
     @classmethod
@@ -85,19 +115,29 @@ class Call:
         name, colon, argument = title.partition(":")
         if colon and name.strip().lower() in ("formatnum", "lc", "uc", "ucfirst", "lcfirst"):
             title, rest = name.strip(), [argument, *rest]
-        positional, named = [], {}
+        positional, named, given = [], {}, {}
         for part in rest:
             key, equals, value = part.partition("=")
             if not equals or _CONTENT_MARK.search(key) or len(key) > 60:
                 positional.append(part.strip())
+                given[str(len(positional))] = part
             elif key.strip().isdigit():
                 positional.append(value.strip())
-            elif value.strip():
-                named[collapse(key).strip().lower()] = value.strip()
-        return cls(title.lower().replace("_", " "), title, tuple(positional), named, source.count("\n") + 1)
+                given[key.strip()] = value.strip()
+            else:
+                given[key := collapse(key).strip()] = value.strip()
+                if value.strip():
+                    named[key.lower()] = value.strip()
+        return cls(title.lower().replace("_", " "), title, tuple(positional), named, given, source.count("\n") + 1)
 
     def value(self, *keys: str) -> str:
         return next((self.named[key] for key in keys if key in self.named), "")
+
+
+def piece_of(draft: Draft, text: str) -> Piece:
+    """Return wikitext as a piece within a line, without a block of its own."""
+    piece = _piece(draft, text)
+    return Piece(piece.inline, piece.plain)
 
 
 def note_of(call: Call) -> tuple[str, str] | None:
@@ -119,10 +159,54 @@ def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
     return None
 
 
-def hidden_table(sources: Sequence[str]) -> str:
-    """Return a folded table of the hidden calls; ``sources`` are converted already."""
-    words = "1 template" if len(sources) == 1 else f"{len(sources):,} templates"
-    return "\n".join([FOLDED, f"|?|{words}||", *(f"||{source}||" for source in sources)])
+def words_of_unknown(draft: Draft, call: Call) -> tuple[str, str, Piece]:
+    """Return a kind, a part of the call's wikitext, and the piece that shows it in a line with other words.
+
+    The part is the last positional value with words.  A call without one shows its name, and a call of navigation or
+    maintenance shows nothing.
+    """
+    switch = _SWITCH.match(call.title)
+    is_empty = not call.name or call.name in _WORDS or call.name in _LISTS or _LANGUAGE.fullmatch(call.name)
+    if is_empty or _SILENT.fullmatch(call.name) or (switch is not None and switch[0].isupper()):
+        return "template: nothing shown", "", Piece("", block="")
+    words = next((value for value in reversed(call.positional) if not _LAYOUT_VALUE.fullmatch(value)), "")
+    if words and "\n{|" not in words:
+        piece = _piece(draft, words)
+        if draft.edges(piece.inline)[0].strip():
+            return "template: its last words shown", words, Piece(piece.inline, piece.plain, block="")
+    name = draft.plain(call.title).strip()
+    name = f"[{name if len(name) <= NAME_CHARS_MAX else name[: NAME_CHARS_MAX - 1] + '…'}]"
+    return "template: its name shown", "", Piece(balance_quotes(escape(name, cell=True)), name, block="")
+
+
+def source_table(draft: Draft, shown: str) -> str:
+    """Return a folded table of the sources of unknown calls, as code with working links and notes, never as actions.
+
+    ``shown`` is all other text of the page.  Words of a call that stand there are without links here, so that
+    each mark stays in one place.
+    """
+    reached: set[int] = set()
+    draft.reach(shown, reached)
+    rows = [_source_row(draft, source, reached) for source in reversed(draft.sources)]  # outer calls first
+    words = "1 template" if len(rows) == 1 else f"{len(rows):,} templates"
+    return "\n".join([FOLDED, f"|?|{words}||", *reversed(rows)])
+
+
+def _source_row(draft: Draft, source: Source, reached: set[int]) -> str:
+    text = source.text
+    if source.words and int(source.mark[1:-1]) in reached:
+        before, words, after = text.rpartition(source.words)
+        text = before + draft.plain(words) + after
+    draft.reach(text, reached)
+    lines = (line.strip() for line in text.split("\n"))
+    return f"||{' '.join(_literal_line(line) for line in lines if line)}||"
+
+
+def _literal_line(line: str) -> str:
+    """Return a line of a template's source as code: its text becomes literals, its marks stay."""
+    parts = [part for part in _MARK_OR_TEXT.split(line) if part]
+    shown = "".join(part if part.startswith("\x02") else f'""{entities(part)}""' for part in parts)
+    return f"##{shown}##"
 
 
 def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
@@ -132,6 +216,7 @@ def _render_value(draft: Draft, value: str, *, is_block: bool = True) -> str:
     """
     if draft.dialect.pictures and value.lower().endswith(IMAGE_ENDINGS) and _FILE.fullmatch(value):
         return picture(draft.dialect, value.rpartition(":")[2].strip())
+    value = as_wikitext(draft, value.strip()) if "<table" not in value.lower() else value.strip()
     lines = "\n" + value.strip() if is_block else value.strip()
     return inline(draft, collapse(_LINE_ITEM.sub(" · ", lines).removeprefix(" · ")), cell=True)
 

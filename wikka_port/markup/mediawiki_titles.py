@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import quote, unquote
@@ -127,6 +127,7 @@ class Dialect:
     pictures: str = ""  # address to which the name of a file is appended; "": unknown
     shows_pictures: bool = False  # whether pictures are shown; else they become links
     base: str = ""  # address of the site's main page
+    templates: Mapping[str, str] = field(default_factory=dict)  # title -> text of simple ones (``mediawiki_expansion``)
 
     @classmethod
     def of(
@@ -139,14 +140,18 @@ class Dialect:
         base: str = "",
         aliases: Mapping[str, int] = MappingProxyType({}),
         cases: Mapping[int, bool] = MappingProxyType({}),
+        templates: Mapping[str, str] = MappingProxyType({}),
     ) -> Dialect:
-        """Make the dialect of a site; ``aliases`` are further names of namespaces."""
+        """Make the dialect of a site; ``aliases`` are further names of namespaces.
+
+        ``templates`` are read at each conversion, so they may still grow.
+        """
         numbers = {name.lower(): number for name, number in CANONICAL.items()}
         numbers.update({spaced(name).lower(): number for name, number in aliases.items() if name})
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base)
+        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Return whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""

@@ -212,19 +212,20 @@ def test_table_with_spans_and_caption() -> None:
             '{| class="x"\n|+ Cap\n! A !! B\n|-\n| colspan="2" | wide\n'
             "|-\n| rowspan=3 | [[x|y]] || (z)\n|-\n|\n* li\n* lo\n|}\nafter"
         )
-        == '|?|Cap||\n|=|A|=|B||\n||(x:2)wide||\n||(y:3)[[X | y]]||""(""z)||\n||• li --- • lo||\n\nafter'
+        == '|?|Cap||\n|=|A|=|B||\n||(x:2)wide||\n||(y:3)[[X | y]]||""(""z)||\n'
+        '||""<ul><li>li</li><li>lo</li></ul>""||\n\nafter'
     )
 
 
 def test_table_cells_keep_bars_and_templates() -> None:
     assert text("{|\n| a | b | c || {{t|1||2}}\n|}") == (
-        '||b ""|"" c||||\n\n' + folded("1 template", '||##""{{t|1||2}}""##||')
+        '||b ""|"" c||2||\n\n' + folded("1 template", '||##""{{t|1||2}}""##||')
     )
 
 
 def test_table_in_a_table_is_flattened_and_counted() -> None:
-    result = made("{|\n| a\n{|\n| b || c\n|}\n| d\n|}")
-    assert result.text == "||a --- b · c||d||"
+    result = made("{|\n| a\n{|\n| b || ''c''\n|}\n| d\n|}")
+    assert result.text == "||a --- b · //c//||d||"
     assert result.unconverted["table in a table"] == 1
 
 
@@ -255,9 +256,10 @@ def test_literal_forms() -> None:
 def test_templates_that_nobody_knows_are_behind_one_note_and_are_no_actions() -> None:
     result = made('a {{toc}} b {{pageindex x="1"}} {{a|{{b}}|[[c]]}}')
     rows = ('||##""{{toc}}""##||', '||##""{{pageindex x="1"}}""##||', '||##""{{b}}""##||',
-            '||##""{{a|""""|""[[C | c]]""}}""##||')  # fmt: skip
-    assert result.text == "a  b  \n\n" + folded("4 templates", *rows)
-    assert result.unconverted["template"] == 4
+            '||##""{{a|""""|c}}""##||')  # fmt: skip
+    assert result.text == "a  b [pageindex x=\"1\"] [[C | c]]\n\n" + folded("4 templates", *rows)
+    names = ("nothing shown", "its name shown", "its last words shown")
+    assert [result.unconverted[f"template: {name}"] for name in names] == [2, 1, 1]
     assert result.links == ("C",)
     assert text("{{box\n| a = 1\n}}") == folded("1 template", '||##""{{box""## ##""| a = 1""## ##""}}""##||')
     assert made("{{{1|x}}}").unconverted["parameter"] == 1
@@ -424,6 +426,6 @@ def test_pictures_before_the_first_words_of_a_section_come_behind_them() -> None
     assert parts == ["Begin.", "=====H=====", "→ [[Further]]", "Words.", "one", "=====I=====", "More.", "two"]
 
 
-@pytest.mark.parametrize("nothing", ["{{x}}", "[[Category:C]]", "<nowiki/>", "{{DEFAULTSORT:a}} {{y}}"])
+@pytest.mark.parametrize("nothing", ["{{clear}}", "[[Category:C]]", "<nowiki/>", "{{DEFAULTSORT:a}} {{clear}}"])
 def test_a_heading_of_nothing_is_no_row_of_signs(nothing: str) -> None:
     assert text(f"== {nothing} ==\nwords").split("\n")[0].replace(" ", "") == '""==""""==""words'

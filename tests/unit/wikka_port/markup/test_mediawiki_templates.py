@@ -100,7 +100,7 @@ def test_infoboxes_become_folded_tables() -> None:
         "| mouth = {{odd|1}}sea\n}}\n'''Gauja''' is a river."
     )
     result = made(source)
-    rows = ("|=|name||Gauja||", "|=|length km||452||", "|=|source||[[Elka]]||", "|=|image||a.jpg||", "|=|mouth||sea||")
+    rows = ("|=|name||Gauja||", "|=|length km||452||", "|=|source||[[Elka]]||", "|=|image||a.jpg||", "|=|mouth||1sea||")
     box = folded("Infobox river", *rows)
     assert result.text == f"{box}\n\n**Gauja** is a river.\n\n" + folded("1 template", '||##""{{odd|1}}""##||')
     assert result.links == ("Elka",)
@@ -141,3 +141,62 @@ def test_pictures_of_a_folder_are_shown() -> None:
         '{{image url="https://p.example/A_%22b%22.jpg" alt="A dog"}} A "dog"\n\n'
         "[[https://p.example/C.ogg | picture: C.ogg]]"
     )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("Coined by {{person|William|Gibson}} in his novel", "Coined by Gibson in his novel"),
+        ("Coined by {{person|[[Gibson]]|}} in his novel", "Coined by [[Gibson]] in his novel"),
+        ("In {{reign}} he died", "In [reign] he died"),
+        ("In {{reign|left|20px|Center}} he died", "In [reign] he died"),
+        ("In {{" + "r" * 60 + "}} he", "In [" + "r" * 39 + "…] he"),
+        ("* {{foo|bar}}\n* {{foo}}", "~- bar\n~- [foo]"),
+        (";{{foo|bar}}: x", "**bar**\n~x"),
+        ("== {{foo|bar}} ==", "=====bar====="),
+        ("== a == {{foo|bar}}", "=====a====="),
+        ("{|\n| {{won}} || rowspan=2 {{foo|bar}}\n|}", "||[won]||(y:2)bar||"),
+        ("a [[{{foo|bar}}]] [[{{foo|bar}}|b]] [[C|{{foo|d}}]]", "a bar b [[C | d]]"),
+        ("see {{outer|q|{{inner|[[Link]]}}}} end", "see [[Link]] end"),
+        ("a {{foo|\n* b\n* c\n}} d", "a b · c d"),
+        ("a {{citation needed|date=May}} {{clear}} b", "a b"),
+        ("a {{DEFAULTSORT:Riga}} b {{SORTIERUNG:Riga}}", "a b"),
+        ("{{foo|bar}}* item", "~- item"),
+    ],
+)
+def test_a_call_of_an_unknown_template_in_a_line_is_its_last_words_or_its_name(theirs: str, ours: str) -> None:
+    assert re.sub(" +", " ", text(theirs).partition("|!|")[0]).rstrip() == ours
+
+
+def test_a_note_of_an_unknown_template_has_its_last_words() -> None:
+    assert "~1) //t// " in text("a<ref>{{web|''t''}}</ref>")
+
+
+@pytest.mark.parametrize(
+    "theirs", ["{{foo|bar}}", "{{foo}}<br>", "{{foo|bar}} {{foo}} [[Category:X]]", "{{foo\n|bar\n}}"]
+)
+def test_a_call_alone_in_its_line_shows_nothing(theirs: str) -> None:
+    assert text(f"a\n\n{theirs}\n\nb").partition("\n\n|!|")[0] == "a\n\nb"
+
+
+def test_a_call_of_several_lines_above_words_shows_nothing() -> None:
+    assert text("{{box\n|a\n|b\n}} '''Gauja'''").partition("\n\n|!|")[0].strip() == "**Gauja**"
+
+
+def test_the_source_of_an_unknown_call_is_listed_and_its_links_stand_once() -> None:
+    result = made("see {{A1|[[One]]|{{B1|[[Two]]}}}}\n\n{{C1|[[Three]]|{{D1|[[Four]]}}}}")
+    assert result.text == "see [[Two]]\n\n" + folded(
+        "4 templates",
+        '||##""{{B1|Two}}""##||',
+        '||##""{{A1|""[[One]]""|Two}}""##||',
+        '||##""{{D1|Four}}""##||',
+        '||##""{{C1|""[[Three]]""|""[[Four]]""}}""##||',
+    )
+    assert set(result.links) == {"One", "Two", "Three", "Four"}
+    assert result.unconverted["template: its last words shown"] == 4
+
+
+def test_nested_unknown_calls_take_linear_room() -> None:
+    deep = made("a " + "{{x|" * 3_000 + "[[w]]" + "}}" * 3_000 + " b")
+    assert deep.text.startswith("a [[W | w]] b")
+    assert len(deep.text) < 3_000 * 60

@@ -1,0 +1,100 @@
+"""The simple templates of a dump, collected before its pages are converted: one more pass over the file.
+
+A dump has its pages in any order, so templates may stand behind the pages that call them.  A dump that can be read only
+once (the standard input) has no such pass: ``import_pages`` then collects templates as they come, for the pages behind
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import BinaryIO
+
+from wikka_port.dump import WIKITEXT, DumpError, DumpReader, DumpSite, PageEnd, PageStart, Revision
+from wikka_port.limits import DUMP_TEMPLATES_CHARS, DUMP_TEMPLATES_MAX
+from wikka_port.markup.mediawiki_expansion import TEMPLATE, simple_body
+from wikka_port.markup.mediawiki_titles import Dialect
+
+
+class Templates:
+    """Collects the newest text of each simple template; ``bodies`` has them by title.
+
+    Bounds: DUMP_TEMPLATES_MAX templates of DUMP_TEMPLATES_CHARS characters together; calls of further ones are those of
+    unknown templates.
+    """
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, str] = {}
+        self._chars = 0
+        self._aliases: dict[str, str] = {}  # redirects whose target has not come yet
+        self._page: PageStart | None = None
+        self._newest: Revision | None = None
+
+    @property
+    def bodies(self) -> Mapping[str, str]:
+        return self._bodies
+
+    def begin(self, page: PageStart) -> None:
+        self._page = page if page.namespace == TEMPLATE else None
+        self._newest = None
+
+    def read(self, revision: Revision) -> None:
+        if self._page is not None and (self._newest is None or revision.timestamp_ms >= self._newest.timestamp_ms):
+            self._newest = revision
+
+    def end(self, dialect: Dialect) -> None:
+        page, newest = self._page, self._newest
+        self._page = self._newest = None
+        if page is None or newest is None or newest.text is None or newest.model != WIKITEXT:
+            return
+        if page.redirect_target:
+            target = dialect.title(page.redirect_target)
+            if target in self._bodies:
+                self._keep(page.title, self._bodies[target])
+            elif len(self._aliases) < DUMP_TEMPLATES_MAX:
+                self._aliases[page.title] = target
+            return
+        body = simple_body(newest.text)
+        if body is not None:
+            self._keep(page.title, body)
+
+    def finish(self) -> None:
+        """Let redirects stand for targets that came after them."""
+        for title, target in self._aliases.items():
+            if target in self._bodies:
+                self._keep(title, self._bodies[target])
+        self._aliases.clear()
+
+    def _keep(self, title: str, body: str) -> None:
+        if len(self._bodies) < DUMP_TEMPLATES_MAX and self._chars + len(body) <= DUMP_TEMPLATES_CHARS:
+            self._bodies[title] = body
+            self._chars += len(body)
+
+
+def read_templates(stream: BinaryIO, progress: Callable[[int, int], None]) -> Templates | None:
+    """Read the templates from the position of ``stream``, and go back there; None if the stream cannot go back.
+
+    Damage ends the reading: the import finds it again, behind the pages before it.
+    """
+    if not stream.seekable():
+        return None
+    begin = stream.tell()
+    templates, dialect = Templates(), Dialect.of({})
+    reader = DumpReader(stream)
+    try:
+        for event in reader:
+            if isinstance(event, DumpSite):
+                dialect = Dialect.of(event.namespaces, capitalised=event.capitalised, aliases=event.aliases)
+            elif isinstance(event, PageStart):
+                templates.begin(event)
+            elif isinstance(event, Revision):
+                templates.read(event)
+            elif isinstance(event, PageEnd):
+                templates.end(dialect)
+                progress(reader.bytes_consumed, 0)
+    except DumpError:
+        pass
+    finally:
+        stream.seek(begin)
+    templates.finish()
+    return templates
