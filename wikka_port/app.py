@@ -65,6 +65,8 @@ _TRANSFERRING: Final = frozenset({"files", "upload"})  # these handlers move to 
 _EXPENSIVE_FORM_BYTES: Final = 3 * QUICK_CHARS
 _EXPENSIVE_DRAFT_BYTES: Final = 10 * _EXPENSIVE_FORM_BYTES  # a draft is only read and stored, never parsed
 _FOREVER: Final = "public, max-age=31536000, immutable"
+# Their answers say how long they took; how long a password's check took is nobody's concern.
+_READING: Final = frozenset({"GET", "HEAD"})
 _PROBLEMS: Final = {
     400: (N_("Bad Request"), N_("The browser (or proxy) sent a request that this server could not understand.")),
     404: (N_("Not found"), N_("There is nothing at this address.")),
@@ -87,7 +89,10 @@ class Application:
         name, response = self._response(request)
         has_policy = POLICY in response.headers  # a file has one of its own
         response.headers.extend(self._headers[has_policy:])
-        self._site.counters.request_done(name, response.status_code, time.monotonic() - began)
+        took_s = time.monotonic() - began
+        if request.method in _READING:
+            response.headers.add("Server-Timing", f"page;dur={took_s * 1_000:.1f}")
+        self._site.counters.request_done(name, response.status_code, took_s)
         return response(environ, start_response)
 
     def _response(self, request: Request) -> tuple[str, Response]:

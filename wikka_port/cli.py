@@ -38,6 +38,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
         "When the store's last backup was made.",
     ),
     "rename": ("wikka_port.commands.moves:rename", "Rename a page; links of others follow."),
+    "pages": ("wikka_port.commands.pages:pages", "Pages by owner, author, lists, time: listed, changed, deleted."),
     "delete": ("wikka_port.commands.moves:delete", "Delete pages; they can be brought back."),
     "undelete": ("wikka_port.commands.moves:undelete", "List what is deleted; bring a page back."),
     "purge": ("wikka_port.commands.moves:purge", "Remove a deleted page for good."),

@@ -161,19 +161,23 @@ DIGEST_NOTICES: Final = 50  # of one daily mail; further ones go into a second m
 
 # --- moves ----------------------------------------------------------------------------------------
 
-JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, a mass revert or delete
+JOB_PAGES_MAX: Final = 20_000  # pages of one job: links of other pages, subpages, many pages at once
 JOB_STEP: Final = 25  # pages between two checks whether the job must stop
 JOB_LEASE_MS: Final = 60_000  # after this silence of its process, another process may continue a job
 MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page searched for the newest one of somebody else
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
 DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500
+# Of a page whose rights a job changes, kept in the job's row for its undo; longer ones are not kept.
+FORMER_RIGHTS_BYTES: Final = 1_000
 
 # --- administration --------------------------------------------------------------------------------
 
 ACCOUNTS_LISTED: Final = 50  # of a part of the list of accounts
 ACCOUNTS_SCANNED: Final = 2_000  # rows read for one part
 GROUPS_LISTED: Final = 200
+PAGES_LISTED: Final = 50  # of a part of the list of pages
+PAGES_SCANNED: Final = 2_000  # names read for one part
 LISTS_SCANNED: Final = 5_000  # pages with lists of their own that are searched for names of groups
 AUDIT_LISTED: Final = 50  # entries of a part of the audit
 AUDIT_SCANNED: Final = 2_000  # entries read for one part

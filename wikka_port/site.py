@@ -7,6 +7,7 @@ copy with its visitor (``for_visitor``).
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -59,6 +60,13 @@ def make_editing_limits(config: WikiConfig, buckets: EditBuckets, clock: Callabl
         RateLimiter(limits.COMMENTS_PER_MINUTE, limits.COMMENT_BURST, buckets, clock, "comment "),
         RateLimiter(limits.SAME_TEXT_PER_MINUTE, limits.SAME_TEXT_PAGES, buckets, clock, "same text "),
     )
+
+
+def wait_before_s(limiter: RateLimiter, site: Site, request: Request) -> int:
+    """Count what a request sends, for its network and its account; return how long one of them has to wait, or 0."""
+    account = site.visitor.name
+    keys = [request.remote_addr or "", *([f"account {account}"] if account else [])]
+    return math.ceil(max(limiter.wait_s(key) for key in keys))
 
 
 @dataclass(frozen=True, slots=True)

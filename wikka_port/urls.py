@@ -37,7 +37,7 @@ SITE_HANDLERS: Final = frozenset({
     "inbox", "inbox.xml", "watches", "unsubscribe",
     "recentchanges", "recentchanges.xml", "pageindex", "wantedpages", "orphanedpages", "search", "suggest", "newpage",
     "administration", "deleted", "massdelete", "massrevert", "moves", "login", "logout", "register", "reset", "confirm",
-    "settings", "sessions", "account", "preview", "actions",
+    "pages", "settings", "sessions", "account", "preview", "actions",
     "upload", "keys", "recentcomments", "comments.xml", "theme", "held", "blocks", "antispam",
     "users", "groups", "rights", "audit", "jobs", "sizes", "site", "colour.css",
 })  # fmt: skip

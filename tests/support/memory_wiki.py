@@ -292,6 +292,7 @@ class MemoryWiki:
             self._pages[name] = [*kept, page]
             head = b"%d:%d" % (page.number, page.time_ms)
             cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
+            cells |= {schema.USER: author.encode(), schema.TIME: b"%d" % page.time_ms, schema.SIGNED: signed.encode()}
             self._row(page_key(name)).update({**cells, schema.NAME: name.encode(), schema.OWNER: page.owner.encode()})
             self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
             if notify is not None:

@@ -31,6 +31,7 @@ QUERIES: Final[dict[str, dict[str, int | str]]] = {
     "newpage": {"name": "Fresh page"},
     "massrevert": {"author": "Ann", "since": "2020-01-01"},
     "massdelete": {"prefix": "R"},
+    "pages": {"prefix": "R"},
 }
 # Answers that are no page for people.
 NO_PAGES: Final = frozenset(

@@ -170,6 +170,7 @@ class Scene:
             found.append(site_path("held", page="Farm", id=self.review))
             found += [site_path("users", name="Rita"), site_path("rights", of="site")]
             found += [site_path("massrevert", author="Ann", since="2020-01-01"), site_path("massdelete", prefix="F")]
+            found.append(site_path("pages", prefix="L"))
         if role == "registered":
             found += [page_path("Lent", "suggestion", id=self.suggestion), page_path("Lent", "draft", draft=self.draft)]
         if role == "anonymous":

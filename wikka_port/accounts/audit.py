@@ -12,8 +12,9 @@ A separate table keeps the networks of authors without an account, for administr
 
 from __future__ import annotations
 
+import logging
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
@@ -24,14 +25,46 @@ from wikka_port.accounts.tables import AUDIT, NETWORK, NETWORKS, audit_row
 from wikka_port.limits import AUDIT_LISTED, AUDIT_SCANNED
 from wikka_port.names import page_key
 from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, cells_of, fields_in, folded, revisions_from
+from wikka_port.store import StoreUnavailable
+from wikka_port.texts import N_
 
-KINDS: Final = (
-    *("address confirmed", "address is taken", "administrator", "administrator's link", "block lifted", "blocked"),
-    *("dead letters discarded", "dead letters retried", "delete", "delete page", "email", "hide revision"),
-    *("invitation", "key ended", "key made", "password", "purge page", "register", "reset link", "review accepted"),
-    *("review refused", "rights", "sessions ended", "sign-in", "sign-in refused", "sign-out", "status"),
-    "undelete page",
-)
+log = logging.getLogger(__name__)
+KINDS: Final[Mapping[str, str]] = {
+    "address confirmed": N_("Address confirmed"),
+    "address is taken": N_("Somebody else has the address"),
+    "administrator": N_("Made an administrator, or unmade"),
+    "administrator's link": N_("Link for an administrator"),
+    "antispam settings": N_("Settings of antispam changed"),
+    "block lifted": N_("Block lifted"),
+    "blocked": N_("Blocked"),
+    "dead letters discarded": N_("Dead letters thrown away"),
+    "dead letters retried": N_("Dead letters delivered again"),
+    "delete": N_("Account erased"),
+    "delete page": N_("Page deleted"),
+    "email": N_("Mail address changed"),
+    "hide revision": N_("Revision hidden"),
+    "invitation": N_("Invitation"),
+    "key ended": N_("Key ended"),
+    "key made": N_("Key made"),
+    "many pages: delete": N_("Many pages deleted"),
+    "many pages: revert": N_("Edits of many pages taken back"),
+    "many pages: rights": N_("Owner or lists of many pages changed"),
+    "many pages: undo": N_("Work on many pages undone"),
+    "password": N_("Password changed"),
+    "purge page": N_("Page purged for good"),
+    "register": N_("Account made"),
+    "reset link": N_("Link for a new password"),
+    "review accepted": N_("Text under review accepted"),
+    "review refused": N_("Text under review refused"),
+    "rights": N_("Rights changed"),
+    "sessions ended": N_("Sessions ended"),
+    "sign-in": N_("Signed in"),
+    "sign-in refused": N_("Sign-in refused"),
+    "sign-out": N_("Signed out"),
+    "site settings": N_("Settings of the site changed"),
+    "status": N_("Status of an account changed"),
+    "undelete page": N_("Page brought back"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +129,14 @@ class Audit:
 def _entry(row: bytes, cells: Cells) -> Entry:
     digits = row[:13]
     return Entry(TIME_MAX_MS - int(digits) if digits.isdigit() else 0, **fields_in(Entry, cells))
+
+
+def note_settings(audit: Audit, what: str, names: Iterable[str], *, by: str, network: str = "") -> None:
+    """Note a change of settings, which is on disk already, by their names; their values are in their own history."""
+    try:
+        audit.note(what, user="", by=by, note=", ".join(names), network=network)
+    except StoreUnavailable as away:
+        log.warning("%s by %s is not in the audit: %s", what, by, away)
 
 
 def note_network(rows: Rows, name: str, number: int, network: str) -> None:

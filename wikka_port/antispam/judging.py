@@ -127,6 +127,7 @@ class Verdict:
 
 
 ACCEPTED: Final = Verdict("accept")
+FIRST: Final = "first"  # the reason that is about the author alone
 
 REASONS: Final[Mapping[str, str]] = {
     "trap": N_(
@@ -147,7 +148,7 @@ REASONS: Final[Mapping[str, str]] = {
     "disguised": N_("It has words with letters of several alphabets, or invisible ones: type these words anew."),
     "replaced": N_("Nearly the whole page is gone by it: put back what should stay, or say in the note why not."),
     "repeated": N_("The same text was added to several pages just before: each page needs its own."),
-    "first": N_("The first edits of new authors are looked at before they are saved: there is nothing to change."),
+    FIRST: N_("The first edits of new authors are looked at before they are saved: there is nothing to change."),
 }
 
 Rule = Callable[[Submission, Policy], Reason | None]
@@ -164,7 +165,7 @@ def judge(submission: Submission, policy: Policy = DEFAULT_POLICY) -> Verdict:
     if doubtful:
         return Verdict("review", doubtful)
     if author.is_new and policy.first_edits == "review":
-        return Verdict("review", (Reason("first"),))
+        return Verdict("review", (Reason(FIRST),))
     return Verdict("accept", is_marked=author.is_new and policy.first_edits == "mark")
 
 

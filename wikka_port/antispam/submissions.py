@@ -1,6 +1,7 @@
 """Submissions of requests: who sends what with which form, as the judge sees it, and what follows from its verdict.
 
     verdict = judged(site, request, "page", old, new, note)     before the save; counts a text that others add, too
+    words_refusal(site, request, note, alt)                     words that have no text: of a file, of a revert
     note_accepted(site)                                         after the save, of an account that is not trusted yet
 
 An account's edits are counted in its row, up to TRUSTED_EDITS.  Two saves at once may count as one.
@@ -20,6 +21,7 @@ from wikka_port.accounts.tables import EDITS, NAME, USERS, user_row
 from wikka_port.antispam.additions import host_of
 from wikka_port.antispam.judging import (
     ACCEPTED,
+    FIRST,
     TRUSTED_EDITS,
     Author,
     FormTrace,
@@ -95,6 +97,21 @@ def _is_repeated(site: Site, submission: Submission) -> bool:
         return False
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     return site.pace.same_text.wait_s(digest) > 0
+
+
+def words_refusal(site: Site, request: Request, *words: str) -> str:
+    """Return why words beside a change are refused, such as the note of a file, or "" if they are not.
+
+    They have no text with which they could wait for an administrator, so what would have to wait is refused; an author
+    whose first edits wait may write them.  Costs a call of the store for words of who is not trusted yet.
+    """
+    author = author_of(site.visitor, site.accounts.clock_ms())
+    text = "\n".join(filter(None, map(str.strip, words)))
+    if not text or author.is_trusted:
+        return ""
+    submission = Submission("comment", "", text, author, own_hosts=_own_hosts(site, request))
+    verdict = judge(submission, read_policy(site.accounts.rows).policy)
+    return " ".join(str(one) for one in verdict.reasons if one.code != FIRST)
 
 
 def note_accepted(site: Site) -> None:

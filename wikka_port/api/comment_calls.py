@@ -19,11 +19,12 @@ from wikka_port.comments.threads import OLDEST
 from wikka_port.drafts import draft_of
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import COMMENT, Review, Suggestion, TooMany
-from wikka_port.handlers.comments import text_complaint, wait_before_comment_s
+from wikka_port.handlers.comments import text_complaint
 from wikka_port.handlers.judgement import RETRY_S
 from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.page_rows import Page
 from wikka_port.rights.guarded_comments import GuardedComments
+from wikka_port.site import wait_before_s
 from wikka_port.texts import _
 
 _ID_BYTES: Final = 16
@@ -103,7 +104,7 @@ def add_comment(call: Call) -> Response:
     page, comments = _comments(call)
     comments.require_post()
     text = _checked_text(given.text, page)
-    wait_s = wait_before_comment_s(call.site, call.request)
+    wait_s = wait_before_s(call.site.pace.comments, call.site, call.request)
     if wait_s:
         said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)

@@ -14,12 +14,13 @@ from wikka_port.api.records import FileRecord, Files, OfFile, OfPage, RemovedFil
 from wikka_port.editing.edit_forms import owner_to_keep
 from wikka_port.files.conditional import etag_of, is_matched
 from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
-from wikka_port.files.refusals import NoSavedPage
+from wikka_port.files.refusals import FileRefused, NoSavedPage
 from wikka_port.files.upload_form import READ_BYTES
 from wikka_port.handlers.download import send_version
-from wikka_port.handlers.file_upload import make_file
+from wikka_port.handlers.file_upload import check_words, make_file
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.site import wait_before_s
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import _
 
@@ -91,6 +92,7 @@ def write_content(call: Call) -> Response:
     files.require_write()
     _check(precondition_of(call, takes_new=True), current)
     _take_upload(call)
+    _check_words(call)
     run_as_transfer(call.request.environ)
     owner, _cookie = owner_to_keep(call.site, call.request)
     upload = files.begin(own, owner)
@@ -128,10 +130,19 @@ def _check(before: Precondition, current: CurrentFile | None) -> None:
 
 
 def _take_upload(call: Call) -> None:
-    wait_s = int(call.site.pace.uploads.wait_s(call.request.remote_addr or "") + 0.999)
+    wait_s = wait_before_s(call.site.pace.uploads, call.site, call.request)
     if wait_s:
         said = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)
+
+
+def _check_words(call: Call) -> None:
+    """Raise Rejected (422) if antispam does not take the note or the description."""
+    given = call.parameters
+    try:
+        check_words(call.site, call.request, {"note": given.note, "alt": getattr(given, "alt", "")})
+    except FileRefused as refused:
+        raise Rejected(422, str(refused)) from None
 
 
 def remove_file(call: Call) -> Response:
@@ -141,5 +152,6 @@ def remove_file(call: Call) -> Response:
     _check(precondition_of(call, takes_new=False), current)
     files.require_write()
     _take_upload(call)
+    _check_words(call)
     files.remove(own, current.token, note=given.note)
     return no_content()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import replace
 from typing import Final
 
@@ -46,7 +45,7 @@ from wikka_port.refusals import name_refusal
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
-from wikka_port.site import Site
+from wikka_port.site import Site, wait_before_s
 from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 
@@ -163,7 +162,7 @@ def _language(given: NewText, page: Page | None) -> str:
 
 def _take_edit(call: Call) -> None:
     """Count an edit of the caller.  Raises Rejected (429)."""
-    wait_s = math.ceil(call.site.pace.edits.wait_s(call.request.remote_addr or ""))
+    wait_s = wait_before_s(call.site.pace.edits, call.site, call.request)
     if wait_s:
         said = _("These were many edits in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
         raise Rejected(429, said, wait_s=wait_s)

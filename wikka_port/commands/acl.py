@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -19,13 +19,25 @@ from wikka_port.rights.acl import BadList
 from wikka_port.rights.explaining import decisions, explained, words_of
 from wikka_port.rights.groups import all_groups
 from wikka_port.rights.judging import Guarded
-from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
+from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege, RightsChange
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.rights.words import who_always
 from wikka_port.visitors import NOBODY, Visitor
 
 _SITE: Final = "(site)"
 _PREFIX: Final = click.option("--prefix", metavar="TEXT", help="Names that begin so, instead of a page.")
+_LISTS: Final = (
+    click.option("--read", multiple=True, metavar="ENTRY", help="An entry of the list for reading; repeatable."),
+    click.option("--write", multiple=True, metavar="ENTRY", help="An entry of the list for editing; repeatable."),
+    click.option("--comment-read", multiple=True, metavar="ENTRY", help="The same for reading comments."),
+    click.option("--comment-post", multiple=True, metavar="ENTRY", help="The same for posting comments."),
+    click.option(
+        "--inherit",
+        multiple=True,
+        type=click.Choice([str(privilege) for privilege in LISTED]),
+        help="Take the list away: that of the prefix or the site counts again; repeatable.",
+    ),
+)
 _WHOLE_SITE: Final = click.option("--site", is_flag=True, help="All names, instead of a page.")
 
 
@@ -39,6 +51,28 @@ class _Place:
     @property
     def text(self) -> str:
         return self.page if self.page is not None else self.prefix or _SITE
+
+
+def list_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options by which lists are set and taken away; ``given_lists`` reads their values."""
+    for option in reversed(_LISTS):
+        command = option(command)
+    return command
+
+
+def given_lists(given: Mapping[str, Any]) -> dict[Privilege, str | None]:
+    """Return the lists in the values of ``list_options``, None for those to be taken away.  Raises UsageError."""
+    lists: dict[Privilege, str | None] = {one: "\n".join(given[one]) for one in LISTED if given[one]}
+    gone = {Privilege(word) for word in given["inherit"]}
+    if gone & lists.keys():
+        raise click.UsageError(f"--inherit {min(gone & lists.keys())}: entries are given for it, too")
+    return lists | dict.fromkeys(gone)
+
+
+def require_owner(wiki: Wiki, owner: str | None) -> None:
+    """End the command unless pages can have this owner; None is no change."""
+    if owner is not None and owner not in NO_OWNERS and owner != PUBLIC and not wiki.rights.users([owner]):
+        raise click.ClickException(f"there is no user {owner}")
 
 
 @click.group()
@@ -70,38 +104,30 @@ def show(page: str | None, prefix: str | None, site: bool, as_json: bool, store:
 @click.argument("page", required=False)
 @_PREFIX
 @_WHOLE_SITE
-@click.option("--read", multiple=True, metavar="ENTRY", help="An entry of the list for reading; repeatable.")
-@click.option("--write", multiple=True, metavar="ENTRY", help="An entry of the list for editing; repeatable.")
-@click.option("--comment-read", multiple=True, metavar="ENTRY", help="The same for reading comments.")
-@click.option("--comment-post", multiple=True, metavar="ENTRY", help="The same for posting comments.")
-@click.option(
-    "--inherit",
-    multiple=True,
-    type=click.Choice([str(privilege) for privilege in LISTED]),
-    help="Take the list away: that of the prefix or the site counts again; repeatable.",
-)
+@list_options
 @click.option("--owner", metavar="NAME", help=f"Of a page: a registered user, '{PUBLIC}', or '' for nobody.")
+@json_option
 @store_options
 def set_lists(
     page: str | None,
     prefix: str | None,
     site: bool,
-    inherit: tuple[str, ...],
     owner: str | None,
+    as_json: bool,
     store: StoreOptions,
-    **entries: tuple[str, ...],
+    **given: Any,
 ) -> None:
-    """Set lists of PAGE, of a prefix or of the site; those that are not named stay as they are."""
+    """Set lists of PAGE, of a prefix or of the site; those that are not named stay as they are.
+
+    With --json it prints what counts then. For many pages at once: wikka pages set.
+    """
     place = _place(page, prefix, site)
-    given = {privilege: "\n".join(entries[privilege]) for privilege in LISTED if entries[privilege]}
-    gone = {Privilege(word) for word in inherit}
-    if gone & given.keys():
-        raise click.UsageError(f"--inherit {min(gone & given.keys())}: entries are given for it, too")
-    if not given and not gone and owner is None:
+    change = RightsChange(owner, given_lists(given))
+    if not change.lists and owner is None:
         raise click.UsageError("say what to set: --read, --write, --comment-read, --comment-post, --inherit or --owner")
     with store.open_wiki() as wiki:
         try:
-            _set(wiki, place, given, gone, owner)
+            _set(wiki, place, change)
         except BadList as bad:
             raise click.ClickException(str(bad)) from None
         except RightsChanged:
@@ -109,6 +135,13 @@ def set_lists(
                 f"somebody else changed the rights of {place.text} meanwhile; try again"
             ) from None
         Audit(wiki.rows, _now_ms).note("rights", user="", by="command", note=place.text)
+        if as_json and place.page is not None:
+            _show_page(wiki, _there(wiki, place.page), as_json=True)
+        elif as_json:
+            wiki.rights.memory.forget()
+            _show_rules(wiki, place.prefix, as_json=True)
+    if as_json:
+        return
     click.echo(f"The rights of {place.text} are changed; they count within a second.")
 
 
@@ -187,19 +220,17 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _set(wiki: Wiki, place: _Place, given: Mapping[Privilege, str], gone: set[Privilege], owner: str | None) -> None:
+def _set(wiki: Wiki, place: _Place, change: RightsChange) -> None:
     """Set lists and owner of a page, or lists of a prefix.  Raises BadList, RightsChanged."""
     if place.page is None:
-        if owner is not None:
+        if change.owner is not None:
             raise click.UsageError("--owner is for a page")
         assert place.prefix is not None, "a place is one or the other"
-        wiki.rights.change_rules(place.prefix, {**given, **dict.fromkeys(gone)}, wiki.rights.rules())
+        wiki.rights.change_rules(place.prefix, change.lists, wiki.rights.rules())
         return
     page = _there(wiki, place.page)
-    if owner is not None and owner not in NO_OWNERS and owner != PUBLIC and not wiki.rights.users([owner]):
-        raise click.ClickException(f"there is no user {owner}")
-    lists = {privilege: text for privilege, text in {**page.rights.lists, **given}.items() if privilege not in gone}
-    wiki.rights.change(page.name, page.rights, page.owner if owner is None else owner, lists)
+    require_owner(wiki, change.owner)
+    wiki.rights.change(page.name, page.rights, *change.onto(page.rights))
 
 
 def _show_page(wiki: Wiki, page: Page, as_json: bool) -> None:

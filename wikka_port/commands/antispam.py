@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from wikka_port.accounts.audit import Audit, note_settings
 from wikka_port.antispam.judging import Author, Kind, Submission, judge
 from wikka_port.antispam.policy import SWITCHES, BadPolicy, Policy, changed_policy, pack_policy
 from wikka_port.antispam.stored_policy import policy_history, read_policy, write_policy
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
-from wikka_port.handlers.antispam import FIELDS, LISTS, differences, fields_of
+from wikka_port.handlers.antispam import CHANGE, FIELDS, LISTS, changed_names, differences, fields_of
 from wikka_port.moving.runner import COMMAND
+from wikka_port.pages import clock_ms
 
 REFUSED: Final = 1  # exit status
 _KEYS: Final = (*FIELDS, *SWITCHES)
@@ -63,7 +64,9 @@ def set_policy(store: StoreOptions, changes: tuple[str, ...], as_json: bool) -> 
         before = read_policy(wiki.rows)
         try:
             policy = changed_policy(before.policy, given)
-            write_policy(wiki.rows, before.revision, policy, by=COMMAND, now_ms=int(time.time() * 1_000))
+            if policy != before.policy:
+                write_policy(wiki.rows, before.revision, policy, by=COMMAND, now_ms=clock_ms())
+                note_settings(Audit(wiki.rows, clock_ms), CHANGE, changed_names(before.policy, policy), by=COMMAND)
         except BadPolicy as bad:
             click.echo(f"wikka: {bad}", err=True)
             raise SystemExit(REFUSED) from None

@@ -145,7 +145,7 @@ def invite(store: StoreOptions, public_url: str, as_json: bool) -> None:
 @user.command("audit")
 @store_options
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 100_000))
-@click.option("--what", type=click.Choice(KINDS), help="Entries of this kind alone.")
+@click.option("--what", type=click.Choice(tuple(KINDS)), help="Entries of this kind alone.")
 @click.option("--user", "who", default="", help="Of this user, or by this user.")
 @json_option
 def audit(store: StoreOptions, limit: int, what: str | None, who: str, as_json: bool) -> None:
@@ -158,6 +158,36 @@ def audit(store: StoreOptions, limit: int, what: str | None, who: str, as_json: 
             click.echo(json.dumps({"time": iso_time(one.time_ms), **fields}))
         else:
             click.echo("  ".join((iso_time(one.time_ms), *(value for value in fields.values() if value))))
+
+
+@user.command("sessions")
+@store_options
+@click.argument("name")
+@click.option("--end", is_flag=True, help="End all of them: the account is signed out everywhere.")
+@json_option
+def sessions(store: StoreOptions, name: str, end: bool, as_json: bool) -> None:
+    """The sessions of NAME, the one seen last first."""
+    with _changes(store) as changes:
+        account = _named(changes.accounts, name)
+        found = [one.session for one in changes.accounts.sessions.of(account.row)]
+        if end:
+            changes.end_sessions(account)
+    rows = [
+        {
+            "browser": one.browser,
+            "network": one.network,
+            "since": iso_time(one.created_ms),
+            "seen": iso_time(one.seen_ms),
+            "ended": end,
+        }
+        for one in found
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    for row in rows:
+        click.echo(f"{row['browser']}  {row['network']}  since {row['since']}  last seen {row['seen']}")
+    click.echo(f"{len(rows)} sessions{' are ended' if end else ''}.")
 
 
 @user.command("key")

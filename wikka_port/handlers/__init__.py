@@ -34,6 +34,7 @@ from wikka_port.handlers.lists import (
     handle_wanted_pages,
 )
 from wikka_port.handlers.maintenance import handle_audit, handle_jobs, handle_sizes
+from wikka_port.handlers.many_pages import handle_pages
 from wikka_port.handlers.moves import (
     handle_mass_delete,
     handle_mass_revert,
@@ -112,6 +113,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "newpage": handle_new_page,
     "orphanedpages": handle_orphaned_pages,
     "pageindex": handle_page_index,
+    "pages": handle_pages,
     "preview": handle_preview,
     "print": handle_print,
     "raw": handle_raw,
@@ -149,7 +151,7 @@ POSTABLE: Final = frozenset(
     {
         *("account", "acls", "claim", "confirm", "edit", "login", "logout", "register", "reset", "revert"),
         *("sessions", "settings", "keys", "draft", "preview", "suggestion", "comments", "held", "blocks", "antispam"),
-        *("jobs", "rights", "site", "users"),
+        *("jobs", "pages", "rights", "site", "users"),
         *("file", "files", "delete", "hide", "massdelete", "massrevert", "moves", "rename", "undelete"),
         *("inbox", "unsubscribe", "watch", "watches"),
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.audit import note_settings
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.policy import FIRST_EDITS, SWITCHES, BadPolicy, Policy, changed_policy
 from wikka_port.antispam.stored_policy import CHANGED, policy_history, read_policy, write_policy
@@ -14,6 +16,7 @@ from wikka_port.urls import site_path
 
 LISTS = ("words", "domains", "answers")
 FIELDS = ("page_links", "comment_links", "suggestion_links", "form_seconds", "first_edits", "question", *LISTS)
+CHANGE = "antispam settings"  # of the audit
 _CHOICES = {
     "accept": N_("are saved as all others"),
     "mark": N_("are saved, and their note says so"),
@@ -48,6 +51,8 @@ def handle_antispam(site: Site, request: Request, _name: str) -> Response:
             if policy != stored.policy:
                 by, now_ms = site.visitor.signature, site.accounts.clock_ms()
                 write_policy(site.accounts.rows, stored.revision, policy, by=by, now_ms=now_ms)
+                names, network = changed_names(stored.policy, policy), client_of(request).network
+                note_settings(site.accounts.audit, CHANGE, names, by=by, network=network)
         except BadPolicy as bad:
             raise Refused(str(bad), 400) from None
         return redirect(site_path("antispam"))
@@ -59,6 +64,11 @@ def fields_of(policy: Policy) -> dict[str, str]:
     """Return the settings as the fields of a form: a list is a text of an entry a line."""
     values = {key: getattr(policy, key) for key in FIELDS}
     return {key: "\n".join(value) if key in LISTS else str(value) for key, value in values.items()}
+
+
+def changed_names(before: Policy, policy: Policy) -> list[str]:
+    """Return the names of the settings that differ."""
+    return [key for key in (*FIELDS, *SWITCHES) if getattr(before, key) != getattr(policy, key)]
 
 
 def differences(policy: Policy) -> dict[str, str]:

@@ -14,7 +14,6 @@ that it answers is gone, or too late), 413 (too long), 429 (too many), 503 (the 
 
 from __future__ import annotations
 
-import math
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -55,7 +54,7 @@ from wikka_port.refusals import block_sentence, missing_page, sentence
 from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.site import Site, number, redirect
+from wikka_port.site import Site, number, redirect, wait_before_s
 from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path, site_path
 
@@ -242,7 +241,7 @@ def _received(site: Site, request: Request, name: str, form: CommentForm, doubt:
         return answer.page_with(form, status=refused[0], problem=refused[1])
     if "preview" in request.form:
         return answer.page_with(form, preview=_preview(answer, form))
-    wait_s = wait_before_comment_s(site, request)
+    wait_s = wait_before_s(site.pace.comments, site, request)
     if wait_s:
         return later(answer.page_with(form, status=429, problem=_(TOO_MANY, wait_s=wait_s)), wait_s)
     return _sent(answer, form)
@@ -365,12 +364,6 @@ def text_complaint(text: str, markup: str) -> tuple[int, str] | None:
         return 413, _(TOO_LONG, size=figure(len(text)), most=figure(COMMENT_CHARS_MAX))
     problem = over_bounds(text, markup=markup)
     return None if problem is None else (413, problem)
-
-
-def wait_before_comment_s(site: Site, request: Request) -> int:
-    """Count a comment; return for how long the network or the account has to wait before it, or 0."""
-    keys = [request.remote_addr or "", *([f"account {site.visitor.name}"] if site.visitor.name else [])]
-    return math.ceil(max(site.pace.comments.wait_s(key) for key in keys))
 
 
 def _preview(answer: _Answer, form: CommentForm) -> str:

@@ -11,7 +11,6 @@ An answer says that a draft is kept only after the store has answered.
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import dataclass
 
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -27,7 +26,7 @@ from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import sentence
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, redirect
+from wikka_port.site import Site, redirect, wait_before_s
 from wikka_port.texts import N_, _
 from wikka_port.urls import page_path
 
@@ -100,7 +99,7 @@ def _keep(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
         return _NotKept(*refused)
     if not draft.id:
         return _NotKept(400, _("This form keeps no drafts: please open the editor of the page anew."))
-    wait_s = math.ceil(site.pace.drafts.wait_s(request.remote_addr or ""))
+    wait_s = wait_before_s(site.pace.drafts, site, request)
     if wait_s:
         problem = _("Drafts came very often. The next one can be kept in {wait_s} s.", wait_s=wait_s)
         return _NotKept(429, problem, wait_s)
@@ -118,7 +117,7 @@ def _kept(site: Site, request: Request, name: str, draft: FormDraft) -> _Kept | 
     drafts = site.wiki.drafts(name)
     owner, cookie = owner_to_keep(site, request)
     if site.visitor.name is None and not drafts.is_kept(name, owner, draft.id):
-        wait_s = math.ceil(site.pace.new_drafts.wait_s(request.remote_addr or ""))
+        wait_s = wait_before_s(site.pace.new_drafts, site, request)
         if wait_s:
             problem = _("Many drafts were begun. This one can be kept in {wait_s} s.", wait_s=wait_s)
             return _NotKept(429, problem, wait_s)

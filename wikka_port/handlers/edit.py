@@ -11,7 +11,6 @@ If a save fails, the answer is a page with the text as it was typed, ready to be
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,7 +20,7 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.sign_in_form import enter
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.antispam.submissions import note_accepted
+from wikka_port.antispam.submissions import note_accepted, words_refusal
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.edit_forms import of_section, opened
@@ -53,7 +52,7 @@ from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded
-from wikka_port.site import Site, number, redirect, unindexed
+from wikka_port.site import Site, number, redirect, unindexed, wait_before_s
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url
 
@@ -162,11 +161,13 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     refused = complaint(draft, site.config)
     if refused is not None:
         return edit_form(site, request, name, draft, status=refused[0], problem=refused[1])
-    wait_s = math.ceil(site.pace.edits.wait_s(request.remote_addr or ""))
+    wait_s = wait_before_s(site.pace.edits, site, request)
     if wait_s > 0:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then save again.", wait_s=wait_s)
         return later(edit_form(site, request, name, draft, status=429, problem=problem), wait_s)
     try:
+        if was_stored and (why := words_refusal(site, request, draft.note)):
+            raise Refused(why, 400)
         edit = JudgedEdit(draft) if was_stored else judged_edit(site, request, name, draft)
         if edit.answer is not None:
             return edit.answer
@@ -237,7 +238,7 @@ def handle_preview(site: Site, request: Request, name: str) -> Response:
         return form_json(site, request, {"error": _(TOO_LARGE)}, status=413, fresh=False)
     if not is_genuine(site, request):
         return form_json(site, request, {"error": _(STALE)}, status=403, fresh=True)
-    wait_s = math.ceil(site.pace.previews.wait_s(request.remote_addr or ""))
+    wait_s = wait_before_s(site.pace.previews, site, request)
     if wait_s:
         problem = _("Previews came very often. The next one is there in {wait_s} s.", wait_s=wait_s)
         values = {"error": problem, "retry": wait_s}

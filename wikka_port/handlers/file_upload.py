@@ -19,6 +19,7 @@ from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.wrappers import Request
 
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.antispam.submissions import words_refusal
 from wikka_port.editing.edit_forms import owner_to_keep
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
@@ -38,7 +39,7 @@ from wikka_port.limits import FORM_FILES_MAX
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.site import Site
+from wikka_port.site import Site, wait_before_s
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
 
@@ -46,6 +47,13 @@ log = logging.getLogger(__name__)
 
 _TAKEN: Final = N_("The page has a file of this name. Tick the box to replace it, or give the new one another name.")
 _BROKEN_OFF: Final = N_("The upload broke off. Files that were whole by then are there; send the others again.")
+
+
+def check_words(site: Site, request: Request, fields: Mapping[str, str]) -> None:
+    """Raise FileRefused if antispam does not take the note or the description of a file.  Raises StoreUnavailable."""
+    why = words_refusal(site, request, fields.get("note", ""), fields.get("alt", ""))
+    if why:
+        raise FileRefused(_("Change the note or the description of the file. {why}", why=why))
 
 
 class NameTaken(FileRefused):
@@ -162,11 +170,12 @@ class _Receiver:
             return  # an input for files in which none was chosen
         if len(self.added) + len(self.refused) >= FORM_FILES_MAX:
             raise Refused(_("A form takes {most} files at once.", most=FORM_FILES_MAX), 400)
-        wait_s = self._site.pace.uploads.wait_s(self._request.remote_addr or "")
+        wait_s = wait_before_s(self._site.pace.uploads, self._site, self._request)
         if wait_s:
-            self._refuse(_("Too many files came at once. The next one can come in {wait_s} s.", wait_s=int(wait_s) + 1))
+            self._refuse(_("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s))
             return
         try:
+            check_words(self._site, self._request, self._fields)
             replaced_version(self._files, self._fields, begins.name)
             owner, _cookie = owner_to_keep(self._site, self._request)
             self._upload = self._files.begin(begins.name, owner)

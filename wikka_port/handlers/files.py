@@ -18,7 +18,7 @@ from wikka_port.files.content_types import ALL
 from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, lookup_key
 from wikka_port.files.refusals import FileRefused
 from wikka_port.forms import answer_form, form_page
-from wikka_port.handlers.file_upload import Received, receive
+from wikka_port.handlers.file_upload import Received, check_words, receive
 from wikka_port.handlers.upload import begin_upload
 from wikka_port.refusals import missing_page
 from wikka_port.rights.guarded_files import GuardedFiles
@@ -111,6 +111,7 @@ def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> Non
     fields = request.form
     seen = fields.get("seen", "")  # the token of the version that the form was made for
     note = fields.get("note", "")[: site.config.max_note_chars]
+    check_words(site, request, fields)
     if "describe" in fields:
         files.describe(file, seen, alt=" ".join(fields.get("alt", "").split())[:ALT_CHARS_MAX], note=note)
     elif "remove" in fields:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.administration import account_part
 from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.user_names import NAME_CHARS_MAX
 from wikka_port.actions import ACTIONS
@@ -17,6 +18,7 @@ from wikka_port.comments.comment_rows import Comment
 from wikka_port.comments.recent_comments import beginning_of
 from wikka_port.comments.threads import NEWEST
 from wikka_port.feeds import Entry
+from wikka_port.limits import ACCOUNTS_SCANNED
 from wikka_port.names import InvalidName, normalise, pages_above
 from wikka_port.page_tree import searched_prefix, tree_of
 from wikka_port.refusals import missing_page
@@ -206,9 +208,11 @@ def handle_actions(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_administration(site: Site, request: Request, _name: str) -> Response:
-    """Show administrators the page with links to all pages that only administrators have."""
+    """Show administrators the links to all that only they have, with the numbers of texts and accounts that wait."""
     site.wiki.moves.require_site()
-    return site.html("administration.html")
+    pending, onward = account_part(site.accounts.rows, state="pending", limit=ACCOUNTS_SCANNED)
+    waiting = {"texts": len(site.wiki.reviews.waiting()), "accounts": len(pending)}
+    return site.html("administration.html", waiting=waiting, are_more_accounts=bool(onward))
 
 
 # --- comments --------------------------------------------------------------------------------------

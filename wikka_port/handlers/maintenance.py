@@ -50,7 +50,7 @@ def handle_audit(site: Site, request: Request, _name: str) -> Response:
     return site.html(
         "audit.html",
         found=found,
-        kinds=KINDS,
+        kinds={kind: _(words) for kind, words in KINDS.items()},
         what=what,
         user=user,
         onward=site_path("audit", what=what, user=user, before=token) if token else "",

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 
 from werkzeug.wrappers import Request, Response
 
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, reason_in
 from wikka_port.limits import JOB_PAGES_MAX, LISTED_QUICK
-from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Jobs, Progress, new_job
+from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, UNDOABLE, Job, Jobs, Progress, new_job
 from wikka_port.moving.journal import Move
 from wikka_port.moving.mass import edited_by, linking, planned
-from wikka_port.moving.runner import start
+from wikka_port.moving.runner import begin, start
 from wikka_port.names import MAX_NAME_BYTES, normalise, page_key
 from wikka_port.pages import StoreUnavailable, clock_ms
 from wikka_port.refusals import missing_page, name_refusal
@@ -160,15 +161,15 @@ def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> st
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)
-    elif "undo" in request.form and job.kind in (LINKS, SUBPAGES, REVERT, MASS_DELETE):
+    elif "undo" in request.form and job.kind in UNDOABLE:
         jobs.stop(job.id)
-        return _undone(site, jobs, progress)
+        return _undone(site, request, jobs, progress)
     elif jobs.resume_job(job.id) or progress.is_open:
         start(site.wiki.moves.wiki, job)
     return job.id.decode()
 
 
-def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
+def _undone(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
     job, wiki = progress.job, site.wiki.moves.wiki
     undo = new_job(
         *(UNDO, site.visitor.signature, site.visitor.signed),
@@ -179,12 +180,12 @@ def _undone(site: Site, jobs: Jobs, progress: Progress) -> str:
     )
     if job.kind == LINKS:
         site.wiki.moves.restore_name(job.target, job.source, job.history)
-    jobs.begin(undo, [one.name for one in progress.done])
+    begin(wiki, undo, [one.name for one in progress.done], of_kind=job.kind, network=client_of(request).network)
     start(wiki, undo)
     subpages = jobs.progress(job.along) if job.along else None
     if subpages is not None:
         jobs.stop(subpages.job.id)
-        _undone(site, jobs, subpages)
+        _undone(site, request, jobs, subpages)
     return undo.id.decode()
 
 
@@ -221,14 +222,20 @@ def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:
             job = new_job(
                 REVERT, site.visitor.signature, site.visitor.signed, reason, author=author, since_ms=since_ms or 0
             )
-            Jobs(moves.rows, clock_ms).begin(job, edited_by(moves.wiki, author, since_ms or 0))
-            start(moves.wiki, job)
-            return redirect(site_path("moves", job=job.id.decode()))
+            return begin_mass(site, request, job, edited_by(moves.wiki, author, since_ms or 0))
         problem, status = _(STALE_FORM), 403
     plans = [planned(moves.wiki, author, since_ms or 0, name) for name in names]
     values = {"author": author, "since": shown, "plans": plans, "more": len(names) == PREVIEWED, "problem": problem}
     values |= {"reason": reason_in(request), "is_moment": since_ms is not None}
     return form_page(site, request, "massrevert.html", status=status, **values)
+
+
+def begin_mass(site: Site, request: Request, job: Job, names: Iterable[str]) -> Response:
+    """Begin a job of an administrator, which the audit notes, and lead to its page."""
+    wiki = site.wiki.moves.wiki
+    begin(wiki, job, names, network=client_of(request).network)
+    start(wiki, job)
+    return redirect(site_path("moves", job=job.id.decode()))
 
 
 def moment(text: str) -> int | None:
@@ -255,9 +262,7 @@ def handle_mass_delete(site: Site, request: Request, _name: str) -> Response:
     elif request.method == "POST" and names:
         if request.form.get("count") == str(len(names)):
             job = new_job(MASS_DELETE, site.visitor.signature, site.visitor.signed, reason_in(request), source=prefix)
-            Jobs(moves.rows, clock_ms).begin(job, names)
-            start(moves.wiki, job)
-            return redirect(site_path("moves", job=job.id.decode()))
+            return begin_mass(site, request, job, names)
         problem, status = _("The pages were others a moment ago. Please look at them again."), 409
     values = {"prefix": prefix, "names": names, "problem": problem, "most": LISTED_QUICK, "reason": reason_in(request)}
     return form_page(site, request, "massdelete.html", status=status, **values)

@@ -81,11 +81,8 @@ def _decided(site: Site, request: Request, found: Suggestion) -> Response:
             return redirect(_place(found))
         site.wiki.moves.require_site()
         if "all" in fields:
-            return _of_author(site, request, found, accepts="accept" in fields)
-        if "accept" in fields:
-            accept_review(site, found)
-        else:
-            refuse_review(site, found, said)
+            return _of_author(site, request, found, said, accepts="accept" in fields)
+        _decide(site, found, said, accepts="accept" in fields)
     except NotAccepted as refused:
         raise Refused(str(refused), 409) from None
     return redirect(site_path("held"))
@@ -101,7 +98,7 @@ def _place(one: Suggestion) -> str:
     return site_path("held", page=page_of(one), id=one.id)
 
 
-def _of_author(site: Site, request: Request, found: Suggestion, *, accepts: bool) -> Response:
+def _of_author(site: Site, request: Request, found: Suggestion, said: str, *, accepts: bool) -> Response:
     """Decide on everything that waits of the author, or of a visitor's network, REVIEWS_AT_ONCE at most."""
     of = [one for one in site.wiki.reviews.waiting() if is_of_same(one, found)][:REVIEWS_AT_ONCE]
     problems = []
@@ -110,14 +107,21 @@ def _of_author(site: Site, request: Request, found: Suggestion, *, accepts: bool
         whole = site.wiki.reviews.reviewed(review.page, one.id) if review is not None else None
         try:
             if whole is not None:
-                decide = accept_review if accepts else refuse_review
-                decide(site, whole)
+                _decide(site, whole, said, accepts=accepts)
         except NotAccepted as refused:
             problems.append(f"{'' if review is None else review.page}: {refused}")
-    done = len(of) - len(problems)
-    said = _n("{n} text is accepted.", "{n} texts are accepted.", done) if accepts else ""
-    said = said or _n("{n} text is refused.", "{n} texts are refused.", done)
-    return _listed(site, request, done=said, problem=" ".join(problems[:3]))
+    n = len(of) - len(problems)
+    accepted = _n("{n} text is accepted.", "{n} texts are accepted.", n) if accepts else ""
+    done = accepted or _n("{n} text is refused.", "{n} texts are refused.", n)
+    return _listed(site, request, done=done, problem=" ".join(problems[:3]))
+
+
+def _decide(site: Site, one: Suggestion, said: str, *, accepts: bool) -> None:
+    """Accept or refuse a text, with the words ``said`` to its author.  Raises NotAccepted, StoreUnavailable."""
+    if accepts:
+        accept_review(site, one)
+    else:
+        refuse_review(site, one, said)
 
 
 def is_of_same(one: Suggestion, other: Suggestion) -> bool:

@@ -10,6 +10,8 @@ from werkzeug.exceptions import NotFound
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accent_colours import is_colour, style_sheet
+from wikka_port.accounts.audit import note_settings
+from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.files.content_types import PICTURE_TYPES
 from wikka_port.forms import answer_form, form_page
@@ -72,24 +74,29 @@ def handle_site_settings(site: Site, request: Request, _name: str) -> Response:
             settings = changed_settings(stored.value, given)
         except BadSetting as bad:
             raise Refused(str(bad), 400) from None
-        store_settings(site, stored.revision, stored.value, settings)
+        store_settings(site, stored.revision, stored.value, settings, client_of(request).network)
         return redirect(site_path("site"))
 
     return answer_form(site, request, form, change)
 
 
-def store_settings(site: Site, revision: str, before: SiteSettings, settings: SiteSettings) -> None:
-    """Store the settings, which count in every process within a second.  Raises Refused, StoreUnavailable."""
+def store_settings(site: Site, revision: str, before: SiteSettings, settings: SiteSettings, network: str = "") -> None:
+    """Store the settings, which count in every process within a second, and note it in the audit.
+
+    Raises Refused, StoreUnavailable.
+    """
     if settings == before:
         return
     if settings.logo != before.logo:
         _check_logo(site, settings.logo)
     by, now_ms = site.visitor.signature, site.accounts.clock_ms()
+    changed_fields = [key for key, value in fields_of(settings).items() if value != fields_of(before)[key]]
     try:
         KEPT.write(site.accounts.rows, revision, settings, by=by, now_ms=now_ms)
     except SettingsChanged as changed:
         raise Refused(str(changed), 409) from None
     site.wiki.rights.memory.forget()
+    note_settings(site.accounts.audit, "site settings", changed_fields, by=by, network=network)
 
 
 def _check_logo(site: Site, logo: str) -> None:

@@ -13,7 +13,6 @@ Each request judges rights from the present page; ``take`` judges them again in 
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +38,7 @@ from wikka_port.rendering import preview_html
 from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, redirect
+from wikka_port.site import Site, redirect, wait_before_s
 from wikka_port.texts import N_, _, _w
 from wikka_port.urls import page_path, page_url, site_path
 
@@ -114,7 +113,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         return _form(site, request, page.name, page, draft, status=refused[0], problem=refused[1])
     if draft.body == page.body:
         return _form(site, request, page.name, page, draft, status=400, problem=_(EMPTY))
-    wait_s = math.ceil(site.pace.edits.wait_s(request.remote_addr or ""))
+    wait_s = wait_before_s(site.pace.edits, site, request)
     if wait_s > 0:
         problem = _("These were many edits in a short time. Please wait {wait_s} s, then send it again.", wait_s=wait_s)
         return later(_form(site, request, page.name, page, draft, status=429, problem=problem), wait_s)

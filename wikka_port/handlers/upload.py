@@ -45,13 +45,13 @@ from wikka_port.files.resumable import (
 )
 from wikka_port.files.upload_form import READ_BYTES
 from wikka_port.forms import STALE_FORM, is_genuine
-from wikka_port.handlers.file_upload import make_file, replaced_version
+from wikka_port.handlers.file_upload import check_words, make_file, replaced_version
 from wikka_port.names import InvalidName
 from wikka_port.refusals import sentence
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.site import Site
+from wikka_port.site import Site, wait_before_s
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
 from wikka_port.urls import file_path, site_path
@@ -87,10 +87,11 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
     try:
         files = site.wiki.files(name)
         files.require_write()
-        wait_s = site.pace.uploads.wait_s(request.remote_addr or "")
+        wait_s = wait_before_s(site.pace.uploads, site, request)
         if wait_s:
-            why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=int(wait_s) + 1)
+            why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
             raise Rejected(429, why)
+        check_words(site, request, kept)
         replaced_version(files, kept, fields.get("filename", ""))
         return files.begin(fields.get("filename", ""), owner, length, fields=json.dumps(kept)), cookie
     except NotAllowed as refused:

@@ -1,16 +1,18 @@
-"""Jobs on many pages, each change made in the visitor's name: links after a rename, a mass revert, a mass delete.
+"""Jobs on many pages, each change made in the visitor's name: links after a rename, a revert, a delete, rights.
 
 The table ``moves`` has a row for each job, with a cell for each of its pages.  So a job can be stopped, shown, undone,
 and continued by another process after a crash:
 
-    m:kind   links, subpages, revert, delete, undo      m:state   open, stopped, ended
+    m:kind   links, subpages, revert, mass-delete, mass-rights, undo      m:state   open, stopped, ended
     m:by m:signed m:reason                              m:lease   "until token": the process that works on the job
     m:from m:to        names of a rename                m:history   the key of the renamed page's history
     m:along            the job that renames the subpages, requested together with this one
     m:since m:author m:prefix   of a mass revert or delete
+    m:rights   the change that each page gets (``rights.rules.RightsChange``)
     e:KEY    of a page: "? NAME" not done yet; "N@TOKEN NAME" done, with number and token of the revision that the
              job made; "0@HISTORY NAME" renamed, with the key of the page's history; "0@ROW NAME" deleted, with the
-             page's row in ``deleted``; "- NAME: why" left unchanged
+             page's row in ``deleted``; "0@FORMER NAME" of a change of rights its former rights;
+             "- NAME: why" left unchanged
 
 A page is read when its turn comes, so the job sees edits made meanwhile.
 """
@@ -31,7 +33,9 @@ from wikka_port.page_rows import text_in
 from wikka_port.schema import cells_of, fields_in
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
-JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO)
+MASS_RIGHTS: Final = "mass-rights"
+JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, MASS_RIGHTS, UNDO)
+UNDOABLE: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, MASS_RIGHTS)
 OPEN, STOPPED, ENDED = b"open", b"stopped", b"ended"
 _LEASE: Final = b"m:lease"
 _TODO: Final = b"?"
@@ -44,7 +48,8 @@ class Item:
     number: int = 0  # of the revision that the job made; 0: the page was moved or deleted
     why: str = ""  # why the page was left unchanged; "": it was not
     token: str = ""  # of the revision that the job made; "": unknown, in an older job
-    place: bytes = b""  # of a deleted page its row in ``deleted``; of a renamed page the key of its history
+    # Of a deleted page its row in ``deleted``, of a renamed page the key of its history, else its former rights.
+    place: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Job:
     of: Annotated[bytes, b"m:of"] = b""  # the job that this one undoes
     history: Annotated[bytes, b"m:history"] = b""  # of the page that was renamed; b"": not known, of an older job
     along: Annotated[bytes, b"m:along"] = b""  # the job of its subpages
+    rights: Annotated[str, b"m:rights"] = ""  # the change of rights, packed
 
 
 @dataclass(frozen=True, slots=True)

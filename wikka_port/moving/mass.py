@@ -5,10 +5,12 @@ subpages  rename Name/x to New/x
 revert    return to the newest revision that is not the author's, or is older than ``since``; delete a page that the
           author began; give a page that he renamed its old name again, if he left a redirect there
 delete    delete the page
+rights    give the page an owner, lists, or take lists away
 undo      of links: restore the former text if nobody has edited the page since, else change the links back;
           of subpages: rename each page back, unless a different page has its old name by now;
           of revert and delete: undelete a deleted page, unless a different page has its name by now;
-          of revert: restore the former text if nobody has edited the page since
+          of revert: restore the former text if nobody has edited the page since;
+          of rights: restore the former ones if nobody has changed them since
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Final, Protocol
 
 from wikka_port.limits import JOB_PAGES_MAX, MAX_REVERTED_REVISIONS
 from wikka_port.markup.links import redirect_target
-from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
+from wikka_port.moving.jobs import LINKS, MASS_DELETE, MASS_RIGHTS, REVERT, SUBPAGES, UNDO, Act, Item, Job, Jobs
 from wikka_port.moving.journal import Move
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.rewriting import rewritten
@@ -27,6 +29,7 @@ from wikka_port.names import InvalidName
 from wikka_port.page_rows import Page, Revision, is_revision, reverted_language
 from wikka_port.pages import Conflict, PageTooBig, Saved, Wiki
 from wikka_port.rights.judging import NotAllowed
+from wikka_port.rights.rules import RightsChange, parse_rights_change
 from wikka_port.schema import folded
 from wikka_port.texts import N_, _, _w
 
@@ -53,6 +56,12 @@ class Hands(Protocol):
 
     def undelete_page(self, name: str, row: bytes) -> None: ...
 
+    def change_rights(self, name: str, change: RightsChange) -> bytes:
+        """Change the rights of a page; return its former rights, packed, for ``restore_rights``."""
+        ...
+
+    def restore_rights(self, name: str, former: bytes) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
@@ -71,6 +80,7 @@ def act_of(wiki: Wiki, jobs: Jobs, job: Job, hands: Hands) -> Act:
         SUBPAGES: lambda name: _rename(job, name, hands),
         REVERT: lambda name: _revert(wiki, job, name, hands),
         MASS_DELETE: lambda name: _delete_page(name, job.reason, hands),
+        MASS_RIGHTS: lambda name: Item(name, place=hands.change_rights(name, parse_rights_change(job.rights))),
         UNDO: lambda name: _undo(wiki, jobs, job, name, hands),
     }
     act = acts[job.kind]
@@ -211,6 +221,9 @@ def _undo(wiki: Wiki, jobs: Jobs, job: Job, name: str, hands: Hands) -> Item:
         return Item(name, why=_w("nothing is known of it any more"))
     if undone.job.kind == SUBPAGES:
         hands.restore_name(job.source + name[len(job.target) :], name, item.place)
+        return Item(name)
+    if undone.job.kind == MASS_RIGHTS:
+        hands.restore_rights(name, item.place)
         return Item(name)
     if item.place:
         hands.undelete_page(name, item.place)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.rows import Cells
 from wikka_port.application_indexes import notify_of_moves
 from wikka_port.folder_format import NewerFolder
-from wikka_port.moving.jobs import Item, Job, Jobs, Progress
+from wikka_port.moving.jobs import MASS_DELETE, MASS_RIGHTS, REVERT, Item, Job, Jobs, Progress
 from wikka_port.moving.journal import MOVES, NOTIFIED, MovesOfJob
 from wikka_port.moving.mass import act_of, more_of
 from wikka_port.pages import StoreUnavailable, Wiki, clock_ms
@@ -23,6 +24,11 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.visitors import NOBODY, Visitor
 
 log = logging.getLogger(__name__)
+AUDITED: Final = {
+    MASS_DELETE: "many pages: delete",
+    MASS_RIGHTS: "many pages: rights",
+    REVERT: "many pages: revert",
+}
 COMMAND: Final = "(command)"  # no account can have this name
 OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
@@ -61,6 +67,22 @@ def notify_of_job(wiki: Wiki, job_id: bytes) -> bool:
             wiki.store.run(lambda c: notify_of_moves(c, row, cells, NOTIFIED))
 
     return MovesOfJob(wiki.rows).notify(job_id, notify)
+
+
+def begin(wiki: Wiki, job: Job, names: Iterable[str], *, of_kind: str = "", network: str = "") -> Progress:
+    """Store a job, which ``work`` or ``start`` does, and note it in the audit if it changes many pages.
+
+    ``of_kind`` is the kind of the job that it undoes.  Raises StoreUnavailable.
+    """
+    progress = Jobs(wiki.rows, clock_ms).begin(job, names)
+    if (of_kind or job.kind) in AUDITED:
+        what = "many pages: undo" if of_kind else AUDITED[job.kind]
+        note = f"{progress.total} pages, {job.id.decode()}" + (f": {job.reason}" if job.reason else "")
+        try:
+            Audit(wiki.rows, clock_ms).note(what, user="", by=job.by, note=note, network=network)
+        except StoreUnavailable as away:
+            log.warning("job %s (%s) by %s is not in the audit: %s", job.id.decode(), what, job.by, away)
+    return progress
 
 
 def start(wiki: Wiki, job: Job) -> threading.Thread:

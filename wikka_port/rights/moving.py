@@ -9,13 +9,15 @@ An object serves one request, or one job.
 
 from __future__ import annotations
 
+import base64
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import DELETED_PAGES_SCANNED, REASON_CHARS_MAX
+from wikka_port.limits import DELETED_PAGES_SCANNED, FORMER_RIGHTS_BYTES, REASON_CHARS_MAX
 from wikka_port.maintenance import Maintenance
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.journal import Deleted, Move, deleted, one_deleted
@@ -25,11 +27,22 @@ from wikka_port.names import normalise, page_key
 from wikka_port.page_rows import Page, head_of, is_there
 from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
-from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege, effective, page_rights
+from wikka_port.rights.rules import (
+    LISTED,
+    NO_RIGHTS,
+    PageRights,
+    Privilege,
+    RightsChange,
+    effective,
+    page_rights,
+    parse_rights_change,
+)
+from wikka_port.rights.stored import RightsChanged
 from wikka_port.schema import OWNER
 from wikka_port.texts import _, _w
 from wikka_port.visitors import Visitor
 
+_TRIES: Final = 3
 Decide = Callable[[str, PageRights, bool, Privilege], Decision]
 COMMAND: Final = "command"
 
@@ -207,9 +220,61 @@ class GuardedMoves:
         by = replace(self._by(_w("Renamed back")), quiet=True)
         self.wiki.mover.delete(name, by, allow=self._allow(normalise(name), Privilege.RENAME))
 
+    def change_rights(self, name: str, change: RightsChange) -> bytes:
+        """Change the rights of a page; return its former ones, packed.
+
+        The lists of ``change`` are correct; others, which an import may have brought with mistakes, stay as they are.
+        Raises NotAllowed, NotMoved.
+        """
+        for _attempt in range(_TRIES):
+            before = self._rights_to_change(name)
+            owner, lists = change.onto(before)
+            if (owner, lists) == (before.owner, dict(before.lists)):
+                raise NotMoved(name, _("it has these rights already"))
+            try:
+                after = self.wiki.rights.change(name, before, owner, lists, token=secrets.token_hex(8))
+            except RightsChanged:
+                continue
+            self._note("rights", name, "")
+            return _pack_former(before, after.revision)
+        raise NotMoved(name, _("its rights were changed again and again"))
+
+    def restore_rights(self, name: str, former: bytes) -> None:
+        """Give a page the rights back that ``change_rights`` replaced.  Raises NotAllowed, NotMoved."""
+        if not former:
+            raise NotMoved(name, _("its former rights were not kept: they were too long"))
+        revision, change = _parse_former(former)
+        present = self._rights_to_change(name)
+        try:
+            if present.revision != revision:
+                raise RightsChanged(name)
+            self.wiki.rights.change(name, present, *change.onto(present), token=secrets.token_hex(8))
+        except RightsChanged:
+            raise NotMoved(name, _("its rights were changed since")) from None
+        self._note("rights", name, "")
+
+    def _rights_to_change(self, name: str) -> PageRights:
+        page = self.wiki.page(name)
+        if page is None:
+            raise NothingThere(name)
+        self._allow(page.name, Privilege.CHANGE_RIGHTS)(page.rights)
+        return page.rights
+
     def undelete_page(self, name: str, row: bytes) -> None:
         """Bring back the deleted page of a row.  Raises NotAllowed, NotMoved."""
         one = one_deleted(self.rows, row)
         if one is None:
             raise NotDeleted(name)
         self.undelete(one)
+
+
+def _pack_former(rights: PageRights, revision: bytes) -> bytes:
+    """Return rights and the revision that replaced them, without a blank; b"" if they take over FORMER_RIGHTS_BYTES."""
+    change = RightsChange(rights.owner, {one: rights.lists.get(one) for one in LISTED})
+    packed = base64.urlsafe_b64encode(revision + b"\n" + change.pack().encode())
+    return packed if len(packed) <= FORMER_RIGHTS_BYTES else b""
+
+
+def _parse_former(former: bytes) -> tuple[bytes, RightsChange]:
+    revision, _newline, packed = base64.urlsafe_b64decode(former).partition(b"\n")
+    return revision, parse_rights_change(packed.decode())

@@ -22,6 +22,7 @@ Knows nothing of the store, and of the visitors whom lists admit (``acl``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -99,6 +100,29 @@ def page_rights(cells: Mapping[bytes, bytes], owner: bytes) -> PageRights:
     stored = [(privilege, cells.get(column, INHERITED)) for column, privilege in _COLUMNS.items()]
     lists = {privilege: text.decode(errors="replace") for privilege, text in stored if text != INHERITED}
     return PageRights(cells.get(OWN_OWNER, owner).decode(errors="replace"), lists, revision)
+
+
+@dataclass(frozen=True, slots=True)
+class RightsChange:
+    """A change of the rights of a page; what is not named stays as it is."""
+
+    owner: str | None = None  # None: unchanged
+    lists: Mapping[Privilege, str | None] = field(default_factory=dict)  # None: the list is removed
+
+    def onto(self, rights: PageRights) -> tuple[str, dict[Privilege, str]]:
+        """Return the owner and the lists of a page of these ``rights`` after the change."""
+        lists = {one: text for one, text in {**rights.lists, **self.lists}.items() if text is not None}
+        return rights.owner if self.owner is None else self.owner, lists
+
+    def pack(self) -> str:
+        lists = {str(one): text for one, text in self.lists.items()}
+        return json.dumps({"owner": self.owner, "lists": lists}, ensure_ascii=False)
+
+
+def parse_rights_change(packed: str) -> RightsChange:
+    """Parse ``RightsChange.pack``; raise ValueError or KeyError if it is none."""
+    found = json.loads(packed)
+    return RightsChange(found["owner"], {Privilege(one): text for one, text in found["lists"].items()})
 
 
 def number_of(revision: bytes) -> int:

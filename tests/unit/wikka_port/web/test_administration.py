@@ -9,7 +9,7 @@ import pytest
 from tests.support.wiki_client import WikiClient
 
 PLACES = (
-    *("massrevert", "massdelete", "deleted", "moves", "held", "blocks", "antispam"),
+    *("massrevert", "massdelete", "pages", "deleted", "moves", "held", "blocks", "antispam"),
     *("users", "groups", "rights", "audit", "jobs", "sizes", "site"),
 )
 
@@ -29,6 +29,26 @@ def test_a_page_leads_to_all_that_administrators_have(web: WikiClient) -> None:
     for place in PLACES:
         assert f'href="/-/{place}"' in text
         assert root.get(f"/-/{place}").status_code == 200
+
+
+def test_the_page_says_how_many_texts_and_accounts_wait(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    assert 'class="badge"' not in root.get("/-/administration").text
+    for number in range(3):
+        web.signed_in(f"Late{number}", status="pending")
+    form = web.form("/Farm/edit")
+    web.now += 60
+    web.post("/Farm/edit", {**form, "body": " ".join(f"https://farm{n}.example" for n in range(20)), "save": "1"})
+    text = root.get("/-/administration").text
+    assert re.search(r'href="/-/users\?state=pending">\s*3 wait<', text)
+    assert re.search(r'Edits and comments that wait</a> <span class="badge">1<', text)
+
+
+def test_a_page_of_the_wiki_asks_nothing_more_for_those_numbers(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    web.wiki.calls.clear()
+    root.get("/P")
+    assert "rows.scan" not in web.wiki.calls
 
 
 def test_others_are_led_nowhere(web: WikiClient) -> None:

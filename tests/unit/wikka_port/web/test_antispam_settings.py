@@ -6,6 +6,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.audit import Audit
 from wikka_port.antispam.policy import Policy
 from wikka_port.antispam.stored_policy import HISTORY_MAX, policy_history, read_policy, write_policy
 
@@ -48,6 +49,18 @@ def test_a_change_counts_at_once_and_is_in_the_history(web: WikiClient) -> None:
     assert web.save("/P", "An ordinary text.").headers["Location"].startswith("/-/held")
     assert "first_edits: review" in root.get("/-/antispam").text
     assert len(policy_history(web.wiki.rows)) == 3
+
+
+def test_the_audit_has_each_change_and_nothing_else(web: WikiClient) -> None:
+    root = web.signed_in("Root", admin=True)
+    audit = Audit(web.wiki.rows, lambda: 0)
+    assert change(root).status_code == 303
+    assert audit.recent(9) == [], "nothing was changed"
+    assert change(root, page_links="20", words="ivermectin").status_code == 303
+    assert change(root, page_links="no number").status_code == 400
+    [one] = audit.recent(9)
+    assert (one.what, one.by, one.note) == ("antispam settings", "Root", "page_links, words")
+    assert "Settings of antispam changed" in root.get("/-/audit?what=antispam+settings").text
 
 
 def test_a_wiki_that_judges_nothing_saves_every_text(web: WikiClient) -> None:

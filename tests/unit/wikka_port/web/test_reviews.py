@@ -165,6 +165,17 @@ def test_all_of_an_author_are_accepted_or_refused_together(web: WikiClient) -> N
     assert waiting(root) == []
 
 
+def test_words_to_the_author_are_with_each_text_that_is_refused_together(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    for number in range(3):
+        send(mia, f"/Page{number}", f"{number}\n{FARM}")
+    root = web.signed_in("Root", admin=True)
+    places = waiting(root)
+    decide(root, places[0], "refuse", all="1", said="No shops, please.")
+    assert waiting(root) == []
+    assert ["No shops, please." in mia.get(place).text for place in places] == [True] * 3
+
+
 def test_a_comment_under_review_is_accepted_as_its_authors(web: WikiClient) -> None:
     form = web.form("/P/comments")
     web.now += 60

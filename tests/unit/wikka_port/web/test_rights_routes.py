@@ -74,6 +74,7 @@ SITE_QUERIES = {
     "held": ["", "?page=Sekretum+own&id=0123456789abcdef"],
     "massdelete": ["", "?prefix=Vault", "?prefix=S"],
     "massrevert": ["", "?author=Schattenmann&since=2020-01-01"],
+    "pages": ["", "?prefix=S", "?owner=Olga&author=Schattenmann", "?lists=own&from=Sekretum"],
     "moves": ["", "?job=0123456789abcdef"],
     "login": ["", "?to=/Sekretum_own"],
     "inbox": ["", "?before=0123456789abc0123456789abcdef"],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
 
+from tests.support.wiki_client import WikiClient
 from wikka_port.edit_buckets import SLOTS_PER_SET, EditBuckets
 from wikka_port.security import FormTokens, RateLimiter, is_address, is_visitor, network_of, new_visitor
 
@@ -112,3 +114,14 @@ def test_addresses_are_no_names() -> None:
     assert is_address("127.0.0.1")
     assert is_address("[::1]")
     assert not is_address("Ada")
+
+
+def test_answers_to_get_say_how_long_they_took_and_those_to_forms_do_not() -> None:
+    web = WikiClient()
+    web.wiki.save("P", "text", author="Ann", base=0)
+    for path in ("/P", "/-/login", "/Nowhere", "/-/recentchanges.xml", "/health"):
+        assert re.fullmatch(r"page;dur=\d+\.\d", web.get(path).headers["Server-Timing"]), path
+        assert "Server-Timing" in web.client.head(path).headers
+    form = web.form("/-/login")
+    assert "Server-Timing" not in web.post("/-/login", {**form, "user": "Nix", "password": "x"}).headers
+    assert "Server-Timing" not in web.save("/P", "another text").headers

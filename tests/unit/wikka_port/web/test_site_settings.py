@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 from tests.support.file_forms import PNG, upload
 from tests.support.wiki_client import WikiClient
 from wikka_port.accent_colours import LEAST, contrast, darker, for_dark_pages, least_contrast, style_sheet
+from wikka_port.accounts.audit import Audit
 from wikka_port.kept_settings import SettingsChanged
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.rights.stored import RIGHTS_AGE_S, StoredRights
@@ -53,6 +54,18 @@ def test_the_name_is_on_every_page_and_in_the_feed(web: WikiClient, root: WikiCl
     web.wiki.away = False
     assert change(root, name="").status_code == 303
     assert "· Wiki</title>" in web.get("/HomePage").text
+
+
+def test_the_audit_has_each_change_and_nothing_else(web: WikiClient, root: WikiClient) -> None:
+    audit = Audit(web.wiki.rows, lambda: 0)
+    assert change(root).status_code == 303
+    assert audit.recent(9) == [], "nothing was changed"
+    assert change(root, name="Rivers", colour="#0a6c74").status_code == 303
+    assert change(root, colour="blue").status_code == 400
+    [one] = audit.recent(9)
+    assert (one.what, one.by, one.note) == ("site settings", "Root", "name, colour")
+    audit.note("site settings", user="", by="Root")
+    assert "Settings of the site changed" in root.get("/-/audit").text
 
 
 def test_a_change_counts_in_every_process_within_a_second(web: WikiClient) -> None:
