@@ -27,6 +27,7 @@ from wikka_port.accounts.tables import NEWS, USERS, user_row
 from wikka_port.comments.comment_rows import (
     COMMENTS,
     COMMENTS_HEAD,
+    Comment,
     comment_of,
     comment_row,
     comments_in,
@@ -88,20 +89,22 @@ def notices(change: Change, client: Connection) -> Iterator[Effect]:
     news = _news(change, client)
     if news is not None:
         if not change.progress:
-            yield from _to_mentioned(news, client)
+            yield from _to_accounts(news, client)
         yield from _fan_out(news, client, change.progress)
 
 
-def _to_mentioned(news: News, client: Connection) -> Iterator[Effect]:
-    """Yield the rows of the accounts that the change names."""
-    names = [name.encode() for name in news.mentions if name.encode() != news.by]
+def _to_accounts(news: News, client: Connection) -> Iterator[Effect]:
+    """Yield the rows of the accounts that the change names, and of the one whose comment it answers."""
+    mentioned_rows = {name.encode() for name in news.mentions}
+    names = sorted(({news.answered.encode()} | mentioned_rows) - {b"", news.by})
     if not names:
         return
-    cells = {**cells_of_notice(news.notice), MENTION: YES}
+    cells = cells_of_notice(news.notice)
     for row, stored in client.table(USERS).rows(names, columns=[b"account", b"settings"]):
         account = account_of(row, stored)
         if account is not None and account.status == "active":
-            yield from to_account(row, news.notice, cells, account.settings.mail.encode())
+            more = {MENTION: YES} if row in mentioned_rows else {}
+            yield from to_account(row, news.notice, {**cells, **more}, account.settings.mail.encode())
 
 
 def notice_of_decision(change: Change, client: Connection) -> Iterator[Effect]:
@@ -160,7 +163,16 @@ def _news_of_comment(change: Change, client: Connection) -> News | None:
     by = folded(comment.author).encode() if comment.is_of_account else b""
     page = text_in(change.now, schema.NAME)
     notice = Notice(head.at_ms, id_of_comment(history, head.of), COMMENT, page, history, comment=head.of)
-    return News(notice, by, mentions=mentioned(comment.text))
+    return News(notice, by, mentions=mentioned(comment.text), answered=_answered(history, comment, client))
+
+
+def _answered(history: bytes, comment: Comment, client: Connection) -> str:
+    """Return the folded name of the account whose comment is answered, or "" if there is none."""
+    if not comment.parent:
+        return ""
+    cells = client.table(COMMENTS).row(comment_row(history, comment.parent))
+    parent = comment_of(comment.parent, cells) if cells else None
+    return folded(parent.author) if parent is not None and parent.is_of_account and parent.is_visible else ""
 
 
 def _fan_out(news: News, client: Connection, progress: bytes) -> Iterator[Effect]:

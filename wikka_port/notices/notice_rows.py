@@ -259,6 +259,7 @@ class News:
     by: bytes  # the folded name of the account; b"": none
     minor: bool = False
     mentions: tuple[str, ...] = ()  # folded names of accounts that the change names
+    answered: str = ""  # the folded name of the account whose comment is answered; "": none
 
 
 def pack_notify(

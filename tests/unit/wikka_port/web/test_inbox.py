@@ -41,8 +41,9 @@ def unread(browser: WikiClient, path: str = "/Home") -> str:
     return found[1] if found else ""
 
 
-def comment(browser: WikiClient, page: str, text: str) -> None:
-    browser.post(f"{page}/comments", {**browser.form(f"{page}/comments"), "body": text, "send": "1"})
+def comment(browser: WikiClient, page: str, text: str, answer: str = "") -> None:
+    form = browser.form(f"{page}/comments" + (f"?answer={answer}" if answer else ""))
+    browser.post(f"{page}/comments", {**form, "body": text, "send": "1"})
 
 
 def test_edits_and_comments_of_others_come_to_the_inbox(web: WikiClient) -> None:
@@ -143,7 +144,23 @@ def test_who_is_mentioned_gets_one_notice_if_the_page_may_be_read(web: WikiClien
 
 def test_names_in_a_text() -> None:
     assert mentioned("(@Ada) @Öl-Fan. a@b @@c @x.y. @", "@ada") == ("ol-fan", "x.y")
+    assert mentioned("@[Ada  Lovelace], a@[b] @[] @[ ] @[x\ny] @[Ada Lovelace", "@[Eve]") == ("ada lovelace",)
+    assert mentioned("@[Bob] and @Bob", "") == ("bob",)
     assert len(mentioned(" ".join(f"@a{number}" for number in range(99)))) == MENTIONS_MAX
+
+
+def test_an_answer_notifies_the_account_whose_comment_it_answers(web: WikiClient) -> None:
+    ada, bob, eve = web.signed_in("Ada"), web.signed_in("Bob"), web.signed_in("Eve")
+    comment(ada, "/Home", "What about ebb?")
+    comment(bob, "/Home", "It follows.", answer="1")
+    assert entries(ada) == ["new Home Bob commented It follows."]
+    assert (entries(bob), entries(eve)) == ([], [])
+    comment(ada, "/Home", "Thanks to me.", answer="1")
+    comment(bob, "/Home", "@Ada: also see flood.", answer="1")
+    assert entries(ada)[0] == "new Home Bob commented and mentioned you @Ada: also see flood."
+    assert len(entries(ada)) == 2, "one's own answer is no news"
+    web.wiki.rights.change("Home", PageRights(), "Bob", {Privilege.READ: "Bob"})
+    assert entries(ada) == []
 
 
 def test_a_time_to_come_marks_nothing_that_comes_until_then(web: WikiClient) -> None:
