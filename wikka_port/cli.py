@@ -18,7 +18,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "run": ("wikka_port.commands.run:run", "Start a store and the wiki on it: all in one."),
     "serve": ("wikka_port.commands.serve:serve", "Serve the wiki from a store that runs already."),
     "prepare": ("wikka_port.commands.serve:prepare", "Create the tables, the triggers and the first pages."),
-    "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki, DokuWiki, git wiki, folder or export."),
+    "import": ("wikka_port.commands.import_dump:import_dump", "Bring in a MediaWiki, a DokuWiki, a folder, an export."),
     "import-wikkawiki": (
         "wikka_port.commands.import_wikkawiki:import_wikkawiki",
         "Move a WikkaWiki here, with accounts and rights.",
