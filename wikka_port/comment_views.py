@@ -115,7 +115,10 @@ def _colours(site: Site, page: str) -> Callable[[str, Mapping[str, str]], str | 
     def run(name: str, arguments: Mapping[str, str]) -> str | None:
         if name not in _RUN:
             return ""
-        return ACTIONS[name].run(ActionCall(site, page, arguments, lambda _page, _text: ""))
+        try:
+            return ACTIONS[name].run(ActionCall(site, page, arguments, lambda _page, _text: ""))
+        except ValueError as problem:  # of its author, whose comment must not keep the others from being shown
+            return site.fragment("notice.html", action=name, problem=str(problem))
 
     return run
 

@@ -1,7 +1,9 @@
 """python -m tests.proofs.wiki_payloads: the whole attack corpus against the wiki in Chromium.
 
 Each payload stands in each construct of the markup, in each action, as the name, author, owner and note of a page,
-before each handler, and is typed into each field of each form and each parameter, for three roles.  First with the
+before each handler, and is typed into each field of each form and each parameter, for three roles.  It is also text and
+author of a comment, name, description and content of a file (SVG, HTML, PDF and others), and is in notices of edits, of
+moves and of decisions, in feeds and in mails (``tests.support.attack.beside``).  First with the
 wiki's Content-Security-Policy, where every report counts; then with the policy switched off in the browser
 (``--without-policy``), where whatever escaped would run.
 

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from tests.support.account_pages import PASSWORD, session_cookie
 from tests.support.attack import places
+from tests.support.attack.beside import findings_of_feeds, findings_of_mails, store_beside
 from tests.support.attack.browsing import Watched, watched
 from tests.support.attack.payloads import payloads
 from tests.support.noting_request import Noted, noting
@@ -43,6 +44,7 @@ NAMESPACES: Final = {"Category": 14, "File": 6, "Template": 10}
 FIXED: Final = frozenset({"csrf", "as", "base", "do", "revision"})
 SECRET: Final = frozenset({"password", "current"})  # never shown; with another one nothing would be accepted
 STORED: Final = ("/-/recentchanges", "/-/pageindex", "/HomePage", "/HomePage/revisions", "/HomePage/acls", "/Guarded")
+BESIDE: Final = "registered"  # the role of the one who has the notices
 LEAVING: Final = frozenset({"logout", "account"})  # these end what the others need
 
 
@@ -96,13 +98,16 @@ class Campaign:
                     self._show(page, pages)
                     self._take(page)
                 names = store_names(scene, self.share)
+                chosen = payloads()[:: self.share]
+                beside = self.some(store_beside(scene, chosen))
+                self.findings += findings_of_feeds(scene) + findings_of_mails(scene, chosen)
                 kept = Kept(scene)
                 for role in ROLES:
                     with watched(self.browser, server.url, **self.options) as page:
                         kept.restore(page, role)
                         paths, sendable = self._paths(role, names, noted), self._sendable(found[role])
                         self.tell(f"{role}: {len(paths)} addresses, {len(sendable)} forms")
-                        self._show(page, paths)
+                        self._show(page, [*paths, *(beside if role == BESIDE else [])])
                         self._type(page, kept, role, sendable, noted)
                         self._take(page)
 

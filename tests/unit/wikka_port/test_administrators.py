@@ -10,7 +10,6 @@ import pytest
 from tests.support.memory_rows import MemoryRows
 from wikka_port.accounts.directory import LEASE_MS, Directory, LastAdministrator, LeaseTaken
 from wikka_port.accounts.records import Account
-from wikka_port.accounts.tables import ADMINISTRATORS_ROW, LEASE, SITE
 
 WAYS: dict[str, Callable[[Directory, Account], None]] = {
     "rights": lambda directory, one: directory.set_administrator(one, False),
@@ -29,13 +28,22 @@ class House:
     now: int = 1_000_000
     steps: int = 0
     at: dict[int, Callable[[], None]] = field(default_factory=dict)
+    looks: int = 0  # at the clock
+    at_look: dict[int, Callable[[], None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rows = MemoryRows(self._asked)
-        self.directory = Directory(self.rows, lambda: self.now)  # type: ignore[arg-type]
+        self.directory = Directory(self.rows, self._clock)  # type: ignore[arg-type]
         for name in ("Ada", "Bob", "Eve"):
             self.directory.make(name, status="active", admin=name != "Eve")
         self.steps = 0
+
+    def _clock(self) -> int:
+        self.looks += 1
+        act = self.at_look.pop(self.looks, None)
+        if act is not None:
+            act()
+        return self.now
 
     def _asked(self, _what: str) -> None:
         self.steps += 1
@@ -118,16 +126,14 @@ def test_who_is_killed_keeps_the_turn_for_a_bounded_time(step: int) -> None:
 
 
 def test_who_stood_still_writes_nothing() -> None:
+    """The other one is ended between the look for others and the write, when the lease is over."""
     house = House()
     ada, bob = house.account("Ada"), house.account("Bob")
 
-    def sleep() -> None:
-        if house.rows.data.get(SITE, {}).get(ADMINISTRATORS_ROW, {}).get(LEASE):
-            house.now += LEASE_MS
-            assert tried("rights", house.directory, ada)
-        else:
-            house.at[house.steps + 1] = sleep
+    def stand_still() -> None:
+        house.now += LEASE_MS
+        assert tried("rights", house.directory, ada)
 
-    house.steps, house.at = 0, {1: sleep}
+    house.looks, house.at_look = 0, {2: stand_still}  # it looks at the clock for the lease, and before the write
     assert not tried("rights", house.directory, bob)
     assert house.administrators() == [b"bob"]

@@ -187,3 +187,16 @@ def test_a_preview_adds_nothing(web: WikiClient) -> None:
     assert "<strong>so</strong>" in page
     assert "**so**</textarea>" in page
     assert web.wiki.comments.find_commented("Home").head.number == 0
+
+
+def test_an_action_with_a_wrong_argument_is_a_note_in_its_comment_alone(web: WikiClient) -> None:
+    form = web.form("/Home/comments")
+    body = 'Before {{color text="x" c="red;background:url(x)"}} after {{color text="y" c="nope"}}'
+    preview = web.post("/Home/comments", {**form, "body": body, "preview": "1"})
+    assert preview.status_code == 200
+    web.post("/Home/comments", {**form, "body": body, "send": "1"})
+    for path in ("/Home/comments", "/Home", "/-/recentcomments"):
+        answer = web.get(path)
+        assert answer.status_code == 200, path
+    assert "is no colour" in web.get("/Home/comments").text
+    assert "after" in web.get("/Home/comments").text
