@@ -19,18 +19,20 @@ from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import COMMENTS, COMMENTS_HEAD, OP, CommentsHead, op_ms
 from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.files import thumbnail_trigger
-from wikka_port.files.file_rows import BLOBS
+from wikka_port.files.file_rows import BLOBS, FILE_FAMILY, file_column
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.moving.journal import MOVES
 from wikka_port.notices import fan_out, move_notices
 from wikka_port.notices.notice_rows import WATCHERS, WATCHES, page_target, rows_of_target, turned
+from wikka_port.page_changes import alone
+from wikka_port.search import indexing
 from wikka_port.store import Store
 
 
 def run_indexes(connection: Connection, change: Change) -> None:
     """Write all index cells that follow from the change, and wait for the disk.  Raises the client's errors."""
     for one in triggers.REGISTRATIONS:
-        carry_out(connection, triggers.alone(one.call([change], connection)), change.timestamp)
+        carry_out(connection, alone(one.call([change], connection)), change.timestamp)
 
 
 def notify_watchers(connection: Connection, change: Change) -> None:
@@ -80,6 +82,27 @@ class DerivedLists:
         if self._is_wanted():
             effects = list(comment_lists.comment_effects(row, before, now))
             self._store.run(lambda c: carry_out(c, effects, at_ms))
+            self._store.run(lambda c: index_comment(c, row, before, now, at_ms))
+
+    def index_file(self, place: tuple[bytes, bytes], name: str) -> None:
+        """Write the words of a file that has changed; ``place`` is the row of its page, which may be deleted."""
+        if self._is_wanted() and place[0] == schema.PAGES:
+            self._store.run(lambda c: index_file(c, place[1], name, time.time_ns() // 1_000_000))
+
+
+def index_comment(
+    connection: Connection, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int
+) -> None:
+    """Write the words of a comment that was ``before`` and is ``now``.  Raises the client's errors."""
+    change = Change(COMMENTS, row, at_ms, "", (), now, before)  # no cells: all words are written
+    carry_out(connection, alone(indexing.index_comments([change], connection)), at_ms)
+
+
+def index_file(connection: Connection, key: bytes, name: str, at_ms: int) -> None:
+    """Write the words of a file of the page ``key`` as it is now.  Raises the client's errors."""
+    row = connection.table(schema.PAGES).row(key, columns=[FILE_FAMILY, schema.VERSIONCOUNT])
+    change = Change(schema.PAGES, key, at_ms, "", (ChangedCell("put", file_column(name), at_ms),), row, {})
+    carry_out(connection, alone(indexing.index([change], connection)), at_ms)
 
 
 def rename_in_comment_lists(connection: Connection, name: str, new: str) -> None:
@@ -100,7 +123,11 @@ def erase_comments(connection: Connection, history: bytes, *, plain: bool) -> No
     while rows := list(table.scan(row_prefix=history, limit=ROWS_PER_CALL, batch_size=ROWS_PER_CALL)):
         if plain:
             effects = [one for row, cells in rows for one in comment_lists.comment_effects(row, cells, {})]
-            carry_out(connection, effects, max(op_ms(cells.get(OP, b"")) for _, cells in rows))
+            now_ms = time.time_ns() // 1_000_000  # later than a repair, which may have written after the last change
+            at_ms = max(now_ms, *(op_ms(cells.get(OP, b"")) for _, cells in rows))
+            carry_out(connection, effects, at_ms)
+            for row, cells in rows:
+                index_comment(connection, row, cells, {}, at_ms)
         with table.batch() as batch:
             for row, _ in rows:
                 batch.delete(row)

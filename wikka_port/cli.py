@@ -42,6 +42,7 @@ _SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {  # name -> module:command, s
     "delete": ("wikka_port.commands.moves:delete", "Delete pages; they can be brought back."),
     "undelete": ("wikka_port.commands.moves:undelete", "List what is deleted; bring a page back."),
     "purge": ("wikka_port.commands.moves:purge", "Remove a deleted page for good."),
+    "erase": ("wikka_port.commands.moves:erase", "Erase one revision of a page for good."),
     "revert": ("wikka_port.commands.moves:revert", "Take back all edits of somebody."),
     "check": ("wikka_port.commands.check:check", "Compare every index with the pages; repair."),
     "texts": ("wikka_port.commands.texts:texts", "Make the file of another language, or bring one up to date."),

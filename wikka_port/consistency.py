@@ -58,7 +58,7 @@ from wikka_port.page_rows import (
 )
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.schema import NO_HEAD, Head, parse_head
-from wikka_port.search.indexing import Recount, repair_postings
+from wikka_port.search.recount import Recount, repair_postings
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; one that staged its rows longer ago has crashed
 _GROUP: Final = 50  # pages, with their bodies
@@ -159,6 +159,7 @@ class _CheckPass:
             ("names", _names_without_page(connection)),
             ("changes", _changes_without_revision(connection)),
             ("accounts", account_check.differences(connection, self._now)),
+            ("comments and files", words.beside_pages(self._now)),
             ("words", words.of_tables()),
         ):
             self._progress(step, 0)

@@ -17,6 +17,8 @@ paragraph here.  A new table or cell that an older program ignores gets none.
     2   A page may have a language (``page_languages``), by whose rules its words stand in ``terms``.
     3   Imported revisions keep their original text in the family ``source`` (``schema``), which is no cell of a page.
     4   A page's row has its files (``file:``); their versions lie in ``files`` under the key of the page's history.
+    5   ``backlinks`` has the files that texts name, under keys of their own (``file_uses``); ``terms`` and ``docs``
+        have the words of comments and files (``search.beside_pages``).
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from columnar.client import Connection
 from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"
 FIRST: Final = b"secret:first"
+FILES_NAMED: Final = 5  # the first with the files that texts name in ``backlinks``
 FILES_KNOWN: Final = 4  # the first with files; pages of older folders show pictures from anywhere
 
 

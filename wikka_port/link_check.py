@@ -1,7 +1,8 @@
 """Compare the tables of links, ``backlinks`` and ``wanted``, with the cells that they should have.
 
-From the pages: each link of a text needs a cell ``to`` in the source's row and a cell ``from`` in the
-target's row.  If the target is no page, ``wanted`` needs a cell of the source, or the mark that the target was a page.
+From the pages: each link of a text, and each file that it names, needs a cell ``to`` in the source's row and a cell
+``from`` in the target's row.  If the target is a page that is not there, ``wanted`` needs a cell of the source, or the
+mark that the target was a page.
 From the tables: each cell ``from``, and each cell of a source in ``wanted``, needs a source that links there.  This
 second check trusts the source's cells ``to``, which were compared with the source's text before; the exceptions are
 noted in ``_wrong_to``.  For the second check all cells are sorted by source (``LinkSpool``) and merged with a scan of
@@ -20,9 +21,9 @@ from typing import Final, NamedTuple
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.differences import Difference, Kind, Stamped, cell_differences, groups_of
-from wikka_port.markup.links import links
-from wikka_port.names import page_key
-from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, time_of
+from wikka_port.file_uses import is_of_file
+from wikka_port.link_index import targets_of
+from wikka_port.page_rows import Cells, is_there, time_of
 from wikka_port.store import rows_in_steps
 
 _CACHE_KB: Final = 16_384
@@ -93,11 +94,9 @@ class LinkCheck:
             yield from self._of_page(key, cells, stored.get(key, {}))
 
     def _of_page(self, key: bytes, page: Cells, stored_to: Stamped) -> Iterator[Difference]:
-        names = links(
-            page.get(schema.BODY, b"").decode(errors="replace"), autolink=autolink_of(page), markup=markup_of(page)
-        )
-        targets = {page_key(name): name for name in names}
-        self.links += len(targets)
+        targets = targets_of(page)
+        pages = [target for target in targets if not is_of_file(target)]
+        self.links += len(pages)
         at_ms = self._at(time_of(page))
         to_cells = {schema.TO + target: name.encode() for target, name in targets.items()}
         for difference in cell_differences(schema.BACKLINKS, key, to_cells, stored_to, at_ms):
@@ -109,8 +108,8 @@ class LinkCheck:
         column = schema.FROM + key
         source = page.get(schema.NAME, b"")
         stored_from = dict(rows_in_steps(self._backlinks, targets, column, include_timestamp=True))
-        there = self._existing(targets)
-        missing = [target for target in targets if target not in there]
+        there = self._existing(pages)
+        missing = [target for target in pages if target not in there]
         stored_wanted = dict(rows_in_steps(self._wanted, missing, column, schema.GONE, include_timestamp=True))
         for target in targets:
             yield from cell_differences(schema.BACKLINKS, target, {column: source}, stored_from.get(target, {}), at_ms)

@@ -15,14 +15,16 @@ from typing import Final
 from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.comments.recent_comments import ListStep, comment_counts, recent_comments
+from wikka_port.file_uses import key_of_file, key_of_name
 from wikka_port.names import MAX_NAME_BYTES, page_key
 from wikka_port.page_languages import LANGUAGES_ROW, listed
 from wikka_port.page_rows import Cells, grown_in, is_minor, time_of
 from wikka_port.rights.rules import FAMILY, OWN_OWNER, REVISION, page_rights
 from wikka_port.schema import parse_head
+from wikka_port.search.found_documents import Readable, Rights
 from wikka_port.search.nearest import nearest
 from wikka_port.search.query import Query
-from wikka_port.search.searching import Readable, Results, search
+from wikka_port.search.searching import ALL, Results, search
 from wikka_port.search.suggesting import HeadingOf, suggested, suggested_headings
 from wikka_port.store import Store, rows_in_steps
 from wikka_port.wanted import most_wanted, wanted_pages
@@ -65,6 +67,22 @@ class Listings:
         found = self.store.run(work)
         return found if after or len(found) >= limit else sorted(found, key=schema.name_row)
 
+    def naming(self, page: str, file: str, *, shared: bool, after: str = "", limit: int) -> list[tuple[str, bool]]:
+        """Return pages whose text names a file of ``page``, in the order of keys, from the name ``after`` on.
+
+        With each is told whether its text certainly means this file; others name such a file and no page, and are below
+        ``page``, or anywhere if all pages can name its files (``shared``).
+        """
+
+        def work(connection: Connection) -> list[tuple[str, bool]]:
+            with_page = _from_cells(connection, key_of_file(page, file), after, limit)
+            others = _from_cells(connection, key_of_name(file), after, limit, begins="" if shared else f"{page}/")
+            found = {column: (name.decode(), False) for column, name in others.items()}
+            found |= {column: (name.decode(), True) for column, name in with_page.items()}
+            return [found[column] for column in sorted(found)][:limit]
+
+        return self.store.run(work)
+
     def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
         """Return names of pages in alphabetical order (``schema.folded``), from ``start`` on, inclusive.
 
@@ -88,13 +106,12 @@ class Listings:
 
         return self.store.run(work)
 
-    def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """Return the pages that match ``query``, the best first (``search.searching``).
+    def search(self, query: Query, *, page: int = 1, pages: int = 0, rights: Rights = ALL) -> Results:
+        """Return the pages, comments and files that match ``query``, the best first (``search.searching``).
 
-        ``pages`` is the rough number of all pages.  ``readable`` selects the pages that the visitor may read; with
-        None all are.
+        ``pages`` is the rough number of all pages.  ``rights`` selects what the visitor may read.
         """
-        return self.store.run(lambda c: search(c, query, page=page, pages=pages, readable=readable))
+        return self.store.run(lambda c: search(c, query, page=page, pages=pages, rights=rights))
 
     def languages(self) -> list[str]:
         """Return the languages that pages have or had, English first.  One get."""
@@ -233,9 +250,14 @@ def _cut(typed: str) -> str:
     return typed[: MAX_NAME_BYTES + 1]
 
 
-def _from_cells(connection: Connection, key: bytes, after: str, limit: int) -> Cells:
+def _from_cells(connection: Connection, key: bytes, after: str, limit: int, begins: str = "") -> Cells:
+    """Return cells of the sources of a target, after the source ``after``; those whose names begin with ``begins``."""
     first = page_key(after) if after else b""
-    filters = f"ColumnRangeFilter('{first.decode()}', false, 'g', false) AND ColumnPaginationFilter({limit}, 0)"
+    filters = f"ColumnRangeFilter('{first.decode()}', false, 'g', false) AND "
+    if begins:
+        quoted = begins.replace("'", "''")
+        filters += f"ValueFilter(=, 'binaryprefix:{quoted}') AND "
+    filters += f"ColumnPaginationFilter({limit}, 0)"
     rows = connection.table(schema.BACKLINKS).scan(
         row_start=key, row_stop=key + b"\x00", columns=[b"from"], filter=filters, batch_size=2
     )

@@ -155,11 +155,16 @@ class Wiki(Listings, Histories):
         self._listed_languages: set[str] = set()
         self.mover = Mover(self.store, self.rows, lambda: self.indexes, clock)
         self.rights = StoredRights(self.rows, finish=self.mover.finish, now_ms=clock)
-        self.files = StoredFiles(
-            self.rows, self.mover, files or FileConfig(), clock, on_committed=self.make_pictures_of
-        )
         lists = DerivedLists(self.store, lambda: self.indexes == "application")
         self.suggestions = Suggestions(self.rows, lists.notify_author)
+        self.files = StoredFiles(
+            self.rows,
+            self.mover,
+            files or FileConfig(),
+            clock,
+            on_committed=self.make_pictures_of,
+            on_file_put=lists.index_file,
+        )
         self.comments = StoredComments(self.rows, self.mover, clock, lists=lists)
         self.files.sweep.sweep_also(self.comments.sweep)
         self.maintenance = Maintenance(self.store, lambda: self.indexes == "triggers")

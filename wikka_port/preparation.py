@@ -5,6 +5,8 @@
     an older registration   is changed in place: the trigger keeps its position in the logs, and the new function
                             delivers the pending changes (until then the old function delivers)
     format 0                pages that include others are listed as linking there (``list_includes``)
+    below format 5          files that texts name are listed (``list_named_files``), and the words of comments and
+                            files are indexed (``index_beside_pages``)
     triggers of OLDER       the new trigger is added from the beginning, so it gets every page.  Then each old trigger
                             is removed when it has delivered its changes; it stays if that takes over OLDER_WAIT_MS
 
@@ -15,7 +17,7 @@ Old and new triggers may run side by side: they write the same cells (``triggers
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -25,13 +27,17 @@ from columnar.errors import CallerError
 from columnar.triggers.api import Change, ChangedCell
 from wikka_port import folder_format, schema, triggers
 from wikka_port.accounts.tables import TABLES as ACCOUNT_TABLES
-from wikka_port.application_indexes import run_indexes
+from wikka_port.application_indexes import carry_out, index_comment, index_file, run_indexes
 from wikka_port.comments.comment_lists import TABLES as LIST_TABLES
+from wikka_port.comments.comment_rows import CELLS_FAMILY, COMMENTS, OP, op_ms
 from wikka_port.comments.comment_rows import TABLES as COMMENT_TABLES
 from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
+from wikka_port.file_uses import is_of_file
+from wikka_port.files.file_rows import FILE, FILE_FAMILY, FILES
 from wikka_port.files.file_rows import TABLES as FILE_TABLES
 from wikka_port.files.thumbnails import TABLES as THUMB_TABLES
+from wikka_port.link_index import targets_of
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
 from wikka_port.notices.notice_rows import TABLES as NOTICE_TABLES
 from wikka_port.page_rows import is_there, stamp_of
@@ -44,7 +50,8 @@ _BESIDE_PAGES: Final = (*DRAFT_TABLES, *SUGGESTION_TABLES, *MOVE_TABLES, *_OF_FI
 TABLES: Final = (*schema.TABLES, *ACCOUNT_TABLES, *_BESIDE_PAGES)
 _STEPS: Final = tuple(b"%02x" % number for number in range(256))  # beginnings of keys
 _CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
-_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)" % _CALL
+_FILE: Final = rb"\.[A-Za-z0-9]{1,10}[^A-Za-z0-9.,;:]"  # the end of a file's name, if it may be in a link
+_FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)"
 _CONTENT: Final = (b"meta", b"body", b"user", b"note")
 
 
@@ -59,6 +66,9 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
         _register(connection)
     if folder.number < folder_format.INCLUDES_LISTED and schema.PAGES.decode() not in folder.missing:
         list_includes(connection)
+    if folder.number < folder_format.FILES_NAMED and schema.PAGES.decode() not in folder.missing:
+        list_named_files(connection)
+        index_beside_pages(connection)
     folder_format.note(connection, is_new=schema.PAGES.decode() in folder.missing)
     return _older_that_stay(connection) if with_triggers else []
 
@@ -131,15 +141,52 @@ def list_includes(connection: Connection) -> int:
     nothing.  O(all texts).
     """
     count = 0
+    for change in _pages_with(connection, _CALL):
+        run_indexes(connection, change)
+        count += 1
+    return count
+
+
+def list_named_files(connection: Connection) -> int:
+    """Add the files that texts name to ``backlinks``; return the number of pages that name any.
+
+    Older programs did not list them.  A second call changes nothing.  O(all texts), filtered by the store.
+    """
+    count = 0
+    for change in _pages_with(connection, _FILE):
+        if any(map(is_of_file, targets_of(change.now))):
+            carry_out(connection, triggers.backlinks(change, connection), change.timestamp)
+            count += 1
+    return count
+
+
+def index_beside_pages(connection: Connection) -> None:
+    """Add comments and files to the index of words, which had pages alone.  A second call changes nothing.
+
+    O(comments, files and the beginnings of their texts).
+    """
+    there = set(connection.tables())
+    if COMMENTS in there:
+        for row, cells in connection.table(COMMENTS).scan(columns=[CELLS_FAMILY], batch_size=200):
+            if OP in cells:
+                index_comment(connection, row, {}, cells, op_ms(cells[OP]))
+    columns = [FILE_FAMILY, schema.VERSIONCOUNT]
+    scanned = connection.table(schema.PAGES).scan(columns=columns, include_timestamp=True, batch_size=200)
+    for row, stamped in scanned if FILES in there else ():
+        for column, (_, at_ms) in stamped.items():
+            if column.startswith(FILE):
+                index_file(connection, row, column[len(FILE) :].decode(), at_ms)
+
+
+def _pages_with(connection: Connection, pattern: bytes) -> Iterator[Change]:
+    """Yield the pages whose texts match ``pattern``, as changes after which all index cells are written."""
     for begin in _STEPS:
         found = connection.table(schema.PAGES).scan(
-            row_prefix=begin, columns=list(_CONTENT), filter=_FILTER, batch_size=50
+            row_prefix=begin, columns=list(_CONTENT), filter=_FILTER % pattern, batch_size=50
         )
         for row, cells in found:
             if is_there(cells):
                 at_ms = stamp_of(cells)
                 steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
                 # attempt=2: all index cells are written, whatever the indexes have
-                run_indexes(connection, Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2))
-                count += 1
-    return count
+                yield Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2)

@@ -75,6 +75,13 @@ def forbidden(site: Site, refused: NotAllowed) -> Response:
     return response
 
 
+def missing_file(site: Site, name: str, file: str) -> Response:
+    """Return a page with status 404."""
+    message = _("The page has no file {file}.", file=file[:200])
+    back = page_path(name, "files")
+    return site.html("error.html", status=404, title=_("No such file"), message=message, back=back)
+
+
 def missing_page(site: Site, name: str) -> Response:
     """Return a page with status 404.
 

@@ -6,11 +6,12 @@
     changes     a revision -> ``changes``
     indexes     all of these, in one delivery with one reading of the page
     indexes_of_batch    the same for the changes of many pages together; this is the registered function
-    comments    the comments of a page -> the name in ``comment_lists``, in ``indexes``; a comment -> its rows there, by
-                the separate trigger ``wiki-comments`` (``comments.comment_lists``)
+    comments    the comments of a page -> the name in ``comment_lists``, in ``indexes``; a comment -> its rows there,
+                and its words, by the separate trigger ``wiki-comments`` (``comments.comment_lists``)
     notices     an edit of a person, a comment -> the inboxes of watchers; a watch -> ``watchers`` (``notices.fan_out``)
                 a move -> the inboxes of watchers (``notices.move_notices``); a decision -> that of the text's author
-    words       the words of a page -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger: it costs more
+    words       the words of a page and its files -> ``terms`` and ``docs`` (``search.indexing``); a separate trigger:
+                it costs more
 
 The functions yield effects.  Columnar writes these in its own batches; if the application keeps the indexes,
 ``application_indexes`` writes them through a client.
@@ -45,13 +46,13 @@ cells are few: those of sources that read just before and wrote just after, or w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from columnar.client import Connection
 from columnar.client import Registration as StoreRegistration
-from columnar.triggers.api import Barrier, Change, Delete, Effect, Put
+from columnar.triggers.api import Change, Delete, Put
 from wikka_port import history, schema
 from wikka_port.accounts.tables import USERS
 from wikka_port.comments import comment_lists
@@ -61,31 +62,15 @@ from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.files.thumbnails import THUMBS
 from wikka_port.interwiki_file import load_from_environment
-from wikka_port.markup.links import links
+from wikka_port.link_index import index_links
 from wikka_port.moving.journal import MOVES, NOTIFIED, STATE
-from wikka_port.names import page_key
 from wikka_port.notices import fan_out, move_notices
 from wikka_port.notices.notice_rows import INBOX, OUTGOING, WATCH_FAMILY, WATCHERS, WATCHES
-from wikka_port.page_rows import (
-    ENTRY_COLUMNS,
-    Cells,
-    autolink_of,
-    change_entry,
-    entry_of_revision,
-    head_of,
-    hidden_in,
-    is_there,
-    markup_of,
-    time_of,
-)
+from wikka_port.page_changes import Effects, PageChange, Steps, alone, page_change, put_by
+from wikka_port.page_rows import ENTRY_COLUMNS, change_entry, entry_of_revision, head_of, hidden_in, time_of
 from wikka_port.schema import Head, parse_head
 from wikka_port.search import indexing
-from wikka_port.store import rows_in_steps
-from wikka_port.wanted import existing
 
-Effects = Iterator[Effect]
-Steps = Iterator[tuple[Change, Effect] | Barrier]  # of a batch
-Targets = Mapping[bytes, str]  # key of the page -> its name
 PICTURES_BATCH: Final = 4  # contents; one of them is in memory at a time
 BATCH: Final = 32  # at most so many pending changes in one call; a call never waits for more
 
@@ -121,60 +106,6 @@ class Registration:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A change of a page, as the functions of the indexes need it."""
-
-    now: Cells  # the page's present row, perhaps after later changes; empty if the page has ended
-    before: Cells
-    careful: bool  # the functions may have run for it before, or it does not tell what changed
-    revision: Cells  # the cells that the change put; empty if it made no revision
-
-    @property
-    def name(self) -> bytes:
-        """The page's name; empty if the row is gone and its former content is unknown."""
-        return (self.now or self.before).get(schema.NAME, b"")
-
-    @property
-    def is_update(self) -> bool:
-        """Whether the page existed before and exists now, so that an index of existing pages stays unchanged."""
-        return not self.careful and bool(self.before) and bool(self.now)
-
-
-def _seen(change: Change) -> _Seen | None:
-    """Return the change of a page, or None if it concerns no revision."""
-    if len(change.row) != schema.KEY_BYTES:
-        return None  # the row of the site's rules
-    now = change.now if is_there(change.now) else {}
-    before = change.before if is_there(change.before) else {}
-    put = _put_by(change)
-    if change.changes and schema.HEAD not in put:
-        if not _ends(change, put):
-            return None
-        put = {}
-    if not now and not before and schema.WAS in change.now:  # what changed is unknown
-        was, _, name = change.now[schema.WAS].partition(b" ")
-        before = {schema.VERSIONCOUNT: was, schema.NAME: name}
-    return _Seen(now, before, change.attempt > 1 or not change.changes, put)
-
-
-def _put_by(change: Change) -> dict[bytes, bytes]:
-    return {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
-
-
-def _ends(change: Change, put: Cells) -> bool:
-    """Return whether the change deleted or moved the page, or removed its row."""
-    if schema.VERSIONCOUNT in put:
-        return not is_there(put)
-    return any(cell.kind != "put" and cell.column in (schema.VERSIONCOUNT, b"meta") for cell in change.changes)
-
-
-def alone(steps: Steps) -> Effects:
-    """Yield the effects of a batch of one change."""
-    for step in steps:
-        yield step if isinstance(step, Barrier) else step[1]
-
-
 def indexes(change: Change, client: Connection) -> Effects:
     """Yield the effects on all indexes.
 
@@ -185,7 +116,7 @@ def indexes(change: Change, client: Connection) -> Effects:
 
 def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
     """Yield the effects on all indexes; the changes of a batch share one read of linked pages, and their barriers."""
-    seen = [(change, one) for change in batch if (one := _seen(change)) is not None]
+    seen = [(change, one) for change in batch if (one := page_change(change)) is not None]
     for change, one in seen:
         for effect in (*_names(one), *_wanted(change.row, one)):
             yield change, effect
@@ -194,7 +125,7 @@ def indexes_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
     for change in batch:
         for effect in (*_hiding(change, client), *_comments(change)):
             yield change, effect
-    yield from _backlinks(seen, client)
+    yield from index_links(seen, client)
 
 
 def _comments(change: Change) -> Effects:
@@ -212,82 +143,20 @@ def words_of_batch(batch: Sequence[Change], client: Connection) -> Steps:
 # --- links -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Links:
-    """The links of a page before and after a change."""
-
-    name: bytes  # of the page
-    column: bytes  # the page's column in the rows of its targets
-    added: Targets  # the new targets; all targets if the change is ``careful``
-    removed: Targets
-
-
 def backlinks(change: Change, client: Connection) -> Effects:
-    seen = _seen(change)
+    seen = page_change(change)
     if seen is not None:
-        yield from alone(_backlinks([(change, seen)], client))
-
-
-def _backlinks(seen: Sequence[tuple[Change, _Seen]], client: Connection) -> Steps:
-    found = _links_of_changes(seen, client)
-    there = existing(client, {target: None for _, one in found for target in one.added})
-    for change, one in found:
-        if one.added:
-            cells = {schema.TO + target: name.encode() for target, name in one.added.items()}
-            yield change, Put(schema.BACKLINKS, change.row, cells)
-    if any(one.added for _, one in found):
-        yield Barrier()
-    for table in (schema.BACKLINKS, schema.WANTED):
-        for change, one in found:
-            for target, name in one.added.items():
-                if table == schema.BACKLINKS:
-                    yield change, Put(table, target, {one.column: one.name})
-                elif target not in there:
-                    yield change, Put(table, target, {one.column: name.encode()})
-            for target in one.removed:
-                yield change, Delete(table, target, [one.column])
-    if any(one.removed for _, one in found):
-        yield Barrier()
-    for change, one in found:
-        if one.removed:
-            yield change, Delete(schema.BACKLINKS, change.row, [schema.TO + target for target in one.removed])
-
-
-def _links_of_changes(seen: Sequence[tuple[Change, _Seen]], client: Connection) -> list[tuple[Change, _Links]]:
-    careful = [change.row for change, one in seen if one.careful]
-    known = dict(rows_in_steps(client.table(schema.BACKLINKS), dict.fromkeys(careful), schema.TO_FAMILY))
-    found = []
-    for change, one in seen:
-        after, before = _links(one.now), _links(one.before)
-        added, removed = _without(after, before), _without(before, after)
-        if one.careful:
-            stored = known.get(change.row, {})
-            ever = {column[len(schema.TO) :]: name.decode() for column, name in stored.items()}
-            added, removed = after, _without({**before, **ever}, after)
-        found.append((change, _Links(one.name, schema.FROM + change.row, added, removed)))
-    return found
-
-
-def _links(cells: Cells) -> Targets:
-    body = cells.get(schema.BODY)
-    if not body:
-        return {}
-    names = links(body.decode(errors="replace"), autolink=autolink_of(cells), markup=markup_of(cells))
-    return {page_key(name): name for name in names}
-
-
-def _without(some: Targets, others: Targets) -> Targets:
-    return {key: name for key, name in some.items() if key not in others}
+        yield from alone(index_links([(change, seen)], client))
 
 
 def wanted(change: Change) -> Effects:
     """Update the page's row of ``wanted``: a page that begins is wanted no more; one that ends gets the mark."""
-    seen = _seen(change)
+    seen = page_change(change)
     if seen is not None:
         yield from _wanted(change.row, seen)
 
 
-def _wanted(key: bytes, seen: _Seen) -> Effects:
+def _wanted(key: bytes, seen: PageChange) -> Effects:
     if seen.is_update:
         return
     if seen.now:
@@ -300,12 +169,12 @@ def _wanted(key: bytes, seen: _Seen) -> Effects:
 
 
 def names(change: Change) -> Effects:
-    seen = _seen(change)
+    seen = page_change(change)
     if seen is not None:
         yield from _names(seen)
 
 
-def _names(seen: _Seen) -> Effects:
+def _names(seen: PageChange) -> Effects:
     if seen.is_update or not seen.name:
         return
     row = schema.name_row(seen.name.decode())
@@ -317,15 +186,15 @@ def _names(seen: _Seen) -> Effects:
 
 def changes(change: Change, client: Connection) -> Effects:
     """Yield the effects on ``changes``, which has a row for each revision of existing pages that is not hidden."""
-    seen = _seen(change)
+    seen = page_change(change)
     if seen is not None:
         yield from _changes(change, seen, client)
     yield from _hiding(change, client)
 
 
-def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
+def _changes(change: Change, seen: PageChange, client: Connection) -> Effects:
     """Yield the entry of a new revision; if a page comes or goes with its history, yield all its entries."""
-    key, before, put = change.row, head_of(seen.before), _put_by(change)
+    key, before, put = change.row, head_of(seen.before), put_by(change)
     if not change.changes:
         if seen.now:
             yield from _entries(client, key, seen.name, head_of(seen.now), hidden_in(seen.now))
@@ -347,7 +216,7 @@ def _changes(change: Change, seen: _Seen, client: Connection) -> Effects:
 
 def _merged_entries(client: Connection, change: Change, before: Head, newest: Head) -> Effects:
     """Yield the entries after an import merged revisions into the history; entries of the old chain are deleted."""
-    key, put = change.row, _put_by(change)
+    key, put = change.row, put_by(change)
     name, hidden = put[schema.NAME], hidden_in({**change.before, **put})
     was = history.chain(client, key, before, before.number, bodies=False)
     old = next(was, None)
@@ -386,7 +255,7 @@ def _no_entries(client: Connection, key: bytes, newest: Head) -> Effects:
 
 def _hiding(change: Change, client: Connection) -> Effects:
     """Yield the effects of hiding revisions or showing them again."""
-    put = _put_by(change)
+    put = put_by(change)
     newest = head_of(change.before)
     if schema.HIDDEN not in put or schema.HEAD in put or not newest.number:
         return
@@ -406,8 +275,9 @@ _DERIVED: Final = (schema.BACKLINKS, schema.CHANGES, schema.NAMES, schema.WANTED
 
 
 def comments_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
-    """Yield the rows of comments in their lists (``comments.comment_lists``)."""
-    return comment_lists.lists_of_batch(changes)
+    """Yield the rows of comments in their lists (``comments.comment_lists``), and their words."""
+    yield from comment_lists.lists_of_batch(changes)
+    yield from indexing.index_comments(changes, client)
 
 
 def pictures_of_batch(changes: Sequence[Change], client: Connection) -> Steps:
@@ -453,7 +323,7 @@ COMMENTS_OF_PAGES: Final = Registration(
     comment_lists.FAMILIES,
     before=True,
     batch=BATCH,
-    writes=(comment_lists.LISTS,),
+    writes=(comment_lists.LISTS, schema.DOCS, schema.TERMS),
     table=COMMENTS,
 )
 WATCHERS_OF_PAGES: Final = Registration(

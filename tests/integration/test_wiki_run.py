@@ -50,7 +50,7 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
         connection = Connection("127.0.0.1", store_port)
         writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}
         assert writes == {
-            "wiki-comments": ("comment_lists",),
+            "wiki-comments": ("comment_lists", "docs", "terms"),
             "wiki-decisions": ("inbox", "outgoing", "users"),
             "wiki-indexes": ("backlinks", "changes", "comment_lists", "names", "wanted"),
             "wiki-moves": ("inbox", "outgoing", "users"),

@@ -23,8 +23,9 @@ from wikka_port.names import page_key
 from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.pages import Indexes, Wiki
 from wikka_port.search import searching, suggesting
+from wikka_port.search.found_documents import Readable, Rights
 from wikka_port.search.query import parse
-from wikka_port.search.searching import COUNTED, PER_PAGE, Readable
+from wikka_port.search.searching import COUNTED, PER_PAGE
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
 VOCABULARY = (
@@ -74,7 +75,7 @@ def save(
 
 def found(wiki: Wiki, asked: str, readable: Readable | None = None) -> set[str]:
     query, names, page = parse(asked, wiki.languages()), set[str](), 1
-    while hits := wiki.search(query, page=page, pages=100, readable=readable).hits:
+    while hits := wiki.search(query, page=page, pages=100, rights=Rights(readable)).hits:
         names |= {hit.name for hit in hits}
         page += 1
     return names
@@ -229,7 +230,7 @@ def test_what_may_not_be_read_is_neither_shown_nor_counted(wiki: Wiki) -> None:
         asked.extend(names)
         return set(names) - {"Page1", "Page4"}
 
-    result = wiki.search(parse("secret"), pages=6, readable=readable)
+    result = wiki.search(parse("secret"), pages=6, rights=Rights(readable))
     assert {hit.name for hit in result.hits} == {"Page0", "Page2", "Page3", "Page5"}
     assert result.count == 4
     assert len(asked) == 6

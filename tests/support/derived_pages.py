@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.fake_tables import Tables
-from wikka_port import schema, triggers
+from wikka_port import schema
+from wikka_port.file_uses import is_of_file
+from wikka_port.link_index import targets_of
+from wikka_port.page_changes import alone
 from wikka_port.search.indexing import postings_of
 from wikka_port.search.postings import STEMS, column_of, pack_stems, term_row
 from wikka_port.wanted import wanted_pages
@@ -17,7 +20,7 @@ Rows = dict[bytes, dict[bytes, bytes]]
 
 def of_one_change(call: Any) -> Any:
     """Return a function that takes one change, for a function that takes batches."""
-    return lambda change, client: triggers.alone(call([change], client))
+    return lambda change, client: alone(call([change], client))
 
 
 @dataclass
@@ -39,10 +42,10 @@ class Derived:
                 found.docs[key] = {STEMS: pack_stems(postings)}
             for stem, posting in postings.items():
                 found.terms.setdefault(term_row(stem, key), {})[column_of(key)] = posting
-            for target, linked in triggers._links(cells).items():
+            for target, linked in targets_of(cells).items():
                 found.backlinks.setdefault(target, {})[schema.FROM + key] = name
                 found.backlinks.setdefault(key, {})[schema.TO + target] = linked.encode()
-                if target not in pages:
+                if target not in pages and not is_of_file(target):
                     found.wanted.setdefault(target, {})[schema.FROM + key] = linked.encode()
         return found
 

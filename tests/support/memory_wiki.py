@@ -33,11 +33,14 @@ from wikka_port.comments.stored_comments import StoredComments
 from wikka_port.config import FileConfig
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.file_uses import key_of_file, key_of_name, targets_of_files
 from wikka_port.files.file_rows import CurrentFile, file_column, files_in
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.listings import RecentChange
 from wikka_port.maintenance import Letter, TriggerState
 from wikka_port.markup.file_slots import names_file
+from wikka_port.markup.formats import tokens
+from wikka_port.markup.links import files_named
 from wikka_port.markup.links import links as parsed_links
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise, page_key
@@ -47,10 +50,11 @@ from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, Stored
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import NO_HEAD, change_row, folded, name_row, parse_head, revision_token
+from wikka_port.search.found_documents import Readable, Rights
 from wikka_port.search.nearest import ranked
 from wikka_port.search.page_text import Places, headings
 from wikka_port.search.query import Query
-from wikka_port.search.searching import COUNTED, PER_PAGE, Hit, Readable, Results
+from wikka_port.search.searching import ALL, COUNTED, PER_PAGE, Hit, Results
 from wikka_port.search.snippets import marked, passage, spot
 from wikka_port.search.suggesting import HeadingOf
 
@@ -390,6 +394,18 @@ class MemoryWiki:
         counts = {name: comments_in(self._row(page_key(name))).count for name in self._pages}
         return {name: count for name, count in counts.items() if count}, ""
 
+    def naming(self, page: str, file: str, *, shared: bool, after: str = "", limit: int) -> list[tuple[str, bool]]:
+        self._asked("naming")
+        found = []
+        for one in sorted(self._newest(), key=lambda one: page_key(one.name)):
+            read = tokens(one.body, autolink=one.autolink, markup=one.markup)
+            named = targets_of_files(one.name, files_named(read))
+            is_sure = key_of_file(page, file) in named
+            is_possible = key_of_name(file) in named and (shared or one.name.startswith(f"{page}/"))
+            if (is_sure or is_possible) and (not after or page_key(one.name) > page_key(after)):
+                found.append((one.name, is_sure))
+        return found[:limit]
+
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")
         counts: dict[str, int] = {}
@@ -430,8 +446,8 @@ class MemoryWiki:
         self._asked("search_titles")
         return [page.name for page in self._newest() if folded(text) in folded(page.name)][:limit]
 
-    def search(self, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None) -> Results:
-        """Search pages by their names, without ranking."""
+    def search(self, query: Query, *, page: int = 1, pages: int = 0, rights: Rights = ALL) -> Results:
+        """Search pages by their names, without ranking; neither comments nor files."""
         self._asked("search")
         newest = {one.name: one for one in self._newest()}
         names = sorted(
@@ -446,7 +462,7 @@ class MemoryWiki:
                         links(one.body, autolink=one.autolink, markup=one.markup),
                     )
                     for one in newest.values()
-                    if readable is None or readable([one.name])
+                    if rights.pages is None or rights.pages([one.name])
                 ],
             )
         )

@@ -42,6 +42,8 @@ KINDS: Final[Mapping[str, str]] = {
     "delete": N_("Account erased"),
     "delete page": N_("Page deleted"),
     "email": N_("Mail address changed"),
+    "erase file version": N_("Version of a file erased for good"),
+    "erase revision": N_("Revision erased for good"),
     "hide revision": N_("Revision hidden"),
     "invitation": N_("Invitation"),
     "key ended": N_("Key ended"),

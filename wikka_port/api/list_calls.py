@@ -43,7 +43,14 @@ def list_backlinks(call: Call) -> Response:
     given: SomeBacklinks = call.parameters
     if call.site.wiki.page(given.name) is None:
         raise missing()
-    found = call.site.wiki.backlinks(given.name, after=given.after, limit=given.limit + 1)
+    if given.file:
+        files = call.site.wiki.files(given.name)
+        own, current = files.find(given.file)
+        if current is None:
+            raise Rejected(404, _("{page} has no file {name}.", page=files.page, name=given.file))
+        found = files.used_on(own, current, after=given.after, limit=given.limit + 1)
+    else:
+        found = call.site.wiki.backlinks(given.name, after=given.after, limit=given.limit + 1)
     names = found[: given.limit]
     return answer(PageNames(names=names, next=names[-1] if len(found) > given.limit else None))
 
@@ -60,6 +67,9 @@ def search(call: Call) -> Response:
             author=one.author,
             passage="".join(text for text, _marked in one.passage),
             section=one.place.text if one.place is not None else None,
+            kind=one.kind,
+            comment=one.comment or None,
+            file=one.file or None,
         )
         for one in found.hits
     ]

@@ -103,7 +103,8 @@ OPERATIONS: Final = (
         *(records.OneRevision, {200: records.RevisionRecord}),
     ),
     Operation(
-        *("GET", "/page/backlinks", "listBacklinks", N_("Pages that link to a page"), READ, list_calls.list_backlinks),
+        *("GET", "/page/backlinks", "listBacklinks", N_("Pages that link to a page, or use a file of it"), READ),
+        list_calls.list_backlinks,
         *(records.SomeBacklinks, {200: records.PageNames}),
     ),
     Operation(

@@ -81,6 +81,7 @@ class OneRevision(Parameters, frozen=True):
 class SomeBacklinks(Parameters, frozen=True):
     name: PageName
     after: Annotated[str, Meta(max_length=255, description="`next` of the preceding answer.")] = ""
+    file: Annotated[str, Meta(max_length=200, description="A file of the page: the pages that use it.")] = ""
     limit: Limit = 100
 
 
@@ -299,12 +300,15 @@ class HitRecord(Record, frozen=True):
     author: str
     passage: str
     section: str | None = None
+    kind: Annotated[str, Meta(description="`page`, `comment` or `file`; `name` is the page that has it.")] = "page"
+    comment: Annotated[int | None, Meta(description="The number of a comment.")] = None
+    file: Annotated[str | None, Meta(description="The name of a file.")] = None
 
 
 class Found(Record, frozen=True):
     hits: list[HitRecord]
     count: int
-    more: Annotated[bool, Meta(description="Whether there are more than `count` pages.")]
+    more: Annotated[bool, Meta(description="Whether there are more than `count` results.")]
     instead: Annotated[str, Meta(description="A word that was searched instead of one that no page has.")]
 
 

@@ -22,10 +22,13 @@ from wikka_port.files.refusals import FileConflict, FileRefused, MissingContent,
 from wikka_port.moving.runner import OPERATOR
 from wikka_port.names import InvalidName
 from wikka_port.pages import Wiki
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.guarded_files import GuardedFiles
 
 _OWNER: Final = "(command)"
+_USERS: Final = 20  # pages that a removal names
+_USES_MAX: Final = 100_000  # pages in a list
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="The answer for programs.")
 _NOTE: Final = click.option("--note", "--reason", default="", help="Is kept with the version.")
 _REFUSALS: Final = (FileRefused, NotAccepted, InvalidFileName, InvalidName)
@@ -50,7 +53,7 @@ def _files(wiki: Wiki, page: str) -> GuardedFiles:
 
 @click.group("file")
 def file() -> None:
-    """Files and pictures of pages: add, list, get, remove, restore, sweep.
+    """Files and pictures of pages: add, list, get, remove, restore, erase, sweep.
 
     \b
       wikka file add "Some page" photo.jpg plan.pdf --note "from Ada"
@@ -229,7 +232,31 @@ def remove(page: str, name: str, note: str, as_json: bool, store: StoreOptions) 
         if not version.sha256:
             raise NoSuchFile(page, name)
         removed = files.remove(version.name, version.token, note=note)
-    _say(as_json, _data(removed, page), f"{removed.name} is removed; wikka file restore brings it back.")
+        users = files.used_on(removed.name, CurrentFile.of(removed), limit=_USERS + 1)
+    said = f"{removed.name} is removed; wikka file restore brings it back."
+    more = " and more" if len(users) > _USERS else ""
+    named = f"\nIt is still named on: {', '.join(users[:_USERS])}{more}" if users else ""
+    _say(as_json, _data(removed, page) | {"used_on": users[:_USERS]}, said + named)
+
+
+@file.command()
+@click.argument("page")
+@click.argument("name")
+@_JSON
+@store_options
+def uses(page: str, name: str, as_json: bool, store: StoreOptions) -> None:
+    """List the pages that use the file NAME of the page PAGE.
+
+    \b
+      wikka file uses "Some page" photo.jpg
+    """
+    with _opened(store) as wiki:
+        files = _files(wiki, page)
+        own, current = files.find(name)
+        if current is None:
+            raise NoSuchFile(page, name)
+        users = files.used_on(own, current, limit=_USES_MAX)
+    _say(as_json, {"page": page, "name": own, "used_on": users}, "\n".join(users) or "No page uses this file.")
 
 
 @file.command()
@@ -253,6 +280,32 @@ def restore(page: str, name: str, number: int | None, note: str, as_json: bool, 
         restored = files.restore(versions[0].name, versions[0].token, old, note=note)
     said = f"{restored.name}: version {restored.number} has the content of version {old.number}."
     _say(as_json, _data(restored, page), said)
+
+
+@file.command()
+@click.argument("page")
+@click.argument("name")
+@click.option("--version", "number", type=click.IntRange(1), required=True, help="The version whose bytes leave.")
+@_NOTE
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_JSON
+@store_options
+def erase(page: str, name: str, number: int, note: str, yes: bool, as_json: bool, store: StoreOptions) -> None:
+    """Erase one version of the file NAME for good; the audit keeps a line.
+
+    Its bytes leave the store, unless another version has the same. The newest version is removed before.
+
+    \b
+      wikka file erase "Some page" photo.jpg --version 2 --reason "a letter of somebody else"
+    """
+    with _opened(store) as wiki:
+        own = _version(_files(wiki, page), name, number).name
+        if not yes:
+            click.confirm(f"{page}, {own}, version {number}: erase for good?", abort=True, err=True)
+        erased = GuardedErasure(GuardedWiki(wiki, OPERATOR).moves).erase_file(page, own, number, reason=note)
+    data = {"page": page, "name": own, "version": number, "bytes": erased.size_bytes, "others": erased.others}
+    stay = f"; {erased.others} other versions have the same bytes, which stay" if erased.others else ""
+    _say(as_json, data, f"{own}: version {number} is erased, {erased.size_bytes:,} bytes are gone{stay}.")
 
 
 @file.command()

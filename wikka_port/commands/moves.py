@@ -1,4 +1,4 @@
-"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``revert``, for the operator of the wiki, with all rights.
+"""``wikka rename``, ``delete``, ``undelete``, ``purge``, ``erase``, ``revert``, for the operator, with all rights.
 
 With ``--json`` a command prints one object, and asks its question on stderr.
 """
@@ -34,6 +34,7 @@ from wikka_port.moving.refusals import NotMoved
 from wikka_port.moving.runner import COMMAND, OPERATOR, begin, work
 from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki, clock_ms
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
 
@@ -230,6 +231,30 @@ def purge(name: str, at: str, yes: bool, dry_run: bool, as_json: bool, store: St
         click.echo(f"{said}: would be gone for good.")
     else:
         click.echo(f"{count} revisions are gone for good.")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("revision", type=click.IntRange(1))
+@REASON
+@YES
+@json_option
+@store_options
+def erase(name: str, revision: int, reason: str, yes: bool, as_json: bool, store: StoreOptions) -> None:
+    """Erase the text and the note of one revision of the page NAME for good.
+
+    The audit keeps a line. The newest revision cannot be erased: save another text first. An export that has the
+    revision brings it back if it is imported again.
+
+    \b
+      wikka erase "Some page" 7 --reason "a password"
+    """
+    with moving(store) as moves:
+        if not yes:
+            click.confirm(f"{name}, revision {revision}: erase for good?", abort=True, err=as_json)
+        GuardedErasure(moves).erase_revision(name, revision, reason=reason)
+        _settle(moves.wiki)
+    click.echo(json.dumps({"page": name, "revision": revision, "erased": True}) if as_json else "It is erased.")
 
 
 @click.command()

@@ -150,6 +150,11 @@ def parse_comment_row(row: bytes) -> tuple[bytes, int]:
     return row[:KEY_BYTES], int(number)
 
 
+def is_comment_row(row: bytes) -> bool:
+    number = row[KEY_BYTES:]
+    return len(number) == NUMBER_CHARS and number.isdigit()
+
+
 def own_part(number: int) -> str:
     return f"{number:0{NUMBER_CHARS}d}"
 

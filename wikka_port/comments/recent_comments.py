@@ -103,7 +103,7 @@ def _places(connection: Connection, prefix: bytes, token: bytes, limit: int) -> 
 def _comments(connection: Connection, places: Sequence[bytes]) -> Iterator[ListedComment]:
     rows = {place: comment_row_of_list(place) for place in places}
     stored = dict(rows_in_steps(connection.table(COMMENTS), dict.fromkeys(rows.values()), b"c"))
-    names = _names(connection, {row[:KEY_BYTES] for row in stored})
+    names = names_of_histories(connection, {row[:KEY_BYTES] for row in stored})
     for place, row in rows.items():
         history, number = parse_comment_row(row)
         if row not in stored or history not in names:
@@ -113,7 +113,7 @@ def _comments(connection: Connection, places: Sequence[bytes]) -> Iterator[Liste
             yield ListedComment(names[history], comment, place.decode(errors="replace"))
 
 
-def _names(connection: Connection, histories: Iterable[bytes]) -> dict[bytes, str]:
+def names_of_histories(connection: Connection, histories: Iterable[bytes]) -> dict[bytes, str]:
     """Return the present names of the pages, by history; a row of names may lag behind a rename."""
     wanted = {page_row(history): history for history in histories}
     listed = dict(rows_in_steps(connection.table(LISTS), wanted, b"l"))

@@ -22,6 +22,7 @@ from wikka_port.files.file_rows import (
     files_in,
     lookup_key,
     row_of_version,
+    version_cells,
     version_row,
     versions_of_file,
 )
@@ -31,10 +32,11 @@ from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise
 from wikka_port.page_rows import head_of, is_there, markup_of, text_in
 from wikka_port.rights.rules import REVISION, PageRights, page_rights
-from wikka_port.schema import cells_of, fields_in
+from wikka_port.schema import fields_in
 
 HOPS: Final = 4  # renames and redirects that an upload follows to its page
 Place = tuple[bytes, bytes]
+OnFilePut = Callable[[Place, str], None]
 Allow = Callable[[str, PageRights], None]  # takes the page's name and rights; raises if not allowed
 
 
@@ -83,14 +85,30 @@ Make = Callable[[FilledPage], FileVersion]  # raises FileRefused
 class Committing:
     """Commits versions.  Thread-safe.  Every method may raise StoreUnavailable and InvalidName."""
 
-    def __init__(self, rows: Rows, pages: PageRows, contents: Contents, on_step_done: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        pages: PageRows,
+        contents: Contents,
+        on_step_done: Callable[[str], None],
+        on_file_put: OnFilePut = lambda place, name: None,
+    ) -> None:
+        """Call ``on_file_put`` after each commit, with the row of the page and the name of the file."""
         self.on_step_done = on_step_done
+        self._on_file_put = on_file_put
         self._rows = rows
         self._pages = pages
         self._contents = contents
 
     def commit_version(self, page: str, history: bytes, make: Make, allow: Allow, chunks: bytes = b"") -> FileVersion:
         """Run steps 4 to 7; ``chunks`` is the place of an upload's bytes."""
+        place, version = self._committed(page, history, make, allow, chunks)
+        self._on_file_put(place, version.name)
+        return version
+
+    def _committed(
+        self, page: str, history: bytes, make: Make, allow: Allow, chunks: bytes
+    ) -> tuple[Place, FileVersion]:
         staged: FileVersion | None = None  # None as well once it may be the page's (plain HBase)
         put: FileVersion | None = None
         for _attempt in range(ATTEMPTS):
@@ -98,7 +116,10 @@ class Committing:
             history = place.history
             for one in (staged, put):
                 if one is not None and self._is_committed(place, one):
-                    return one  # its answer was lost, or a text was saved or a move took the page along (plain HBase)
+                    return (
+                        place.place,
+                        one,
+                    )  # its answer was lost, or a text was saved or a move took the page along (plain HBase)
             try:
                 allow(place.name, place.rights)
                 version = make(place)
@@ -113,7 +134,7 @@ class Committing:
                 continue
             self.on_step_done("commit")
             if self._rows.is_atomic or self._stayed(place):
-                return version
+                return place.place, version
             staged, put = None, version
             self._clear_left_row(place, version)
         raise FilesBusy(page)  # what is staged stays for the check: the answer to the last commit may be lost
@@ -129,7 +150,7 @@ class Committing:
                 self._contents.unrefer(version.sha256, row)
                 raise
             self.on_step_done("blob")
-        self._rows.put(FILES, row, cells_of(version))
+        self._rows.put(FILES, row, version_cells(version))
         self.on_step_done("stage")
 
     def _unstage(self, history: bytes, version: FileVersion | None) -> None:

@@ -4,6 +4,7 @@
                      ``file:NAME`` in a row that is no page                                        stale
     files            a version on the chain of a file is not there                                 lost
                      a row on no chain, older than GRACE_MS: an upload lost, or crashed            stale
+                     ``v:erased``: a version that is not erased to the end                         stale
     blob_refs        the reference of a version is not there                                       missing
                      a reference of no version, older than GRACE_MS                                stale
     blobs            a version's content is not there, is gone, or has another size                lost
@@ -31,11 +32,13 @@ from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.differences import Difference, Kind
 from wikka_port.files.chunks import chunk_count, chunk_row, chunks_end, parse_chunk_row
 from wikka_port.files.contents import Contents
+from wikka_port.files.erasing import finish_erasure
 from wikka_port.files.file_rows import (
     BLOB_REFS,
     BLOB_STATE,
     BLOBS,
     CHUNKS,
+    ERASED,
     FILE,
     FILES,
     GRACE_MS,
@@ -62,7 +65,7 @@ T = TypeVar("T")
 
 
 def _stale_versions(found: Iterable[Difference]) -> set[bytes]:
-    return {one.row for one in found if one.kind is Kind.STALE and one.table == FILES}
+    return {one.row for one in found if one.kind is Kind.STALE and one.table == FILES and not one.column}
 
 
 def is_of_files(one: Difference) -> bool:
@@ -177,6 +180,9 @@ class FileCheck:
             yield Difference(Kind.LOST, FILES, where, b"", None, f"the version {token}".encode(), self._now)
         if first is not None and (expected := CurrentFile.of(first.version).pack()) != cell:
             yield Difference(Kind.DIFFERENT, table, key, column, expected, cell, self._now)
+        for one in chain:
+            if ":" in one.version.erased:
+                yield Difference(Kind.STALE, FILES, one.row, ERASED, None, one.version.erased.encode(), self._now)
         yield from self._staged(by_token.values())
         for together in _in_steps(one for one in chain if one.version.sha256):
             yield from self._of_contents(together)
@@ -292,7 +298,9 @@ class FileCheck:
             self._rows.change(one.table, one.row, {one.column: one.found}, {one.column: one.expected})
 
     def _remove_stale(self, one: Difference) -> None:
-        if one.table == BLOB_REFS:
+        if one.column == ERASED:
+            finish_erasure(self._rows, self._sweep, one.row)
+        elif one.table == BLOB_REFS:
             version = one.column[len(REFERENCE) :]
             if not self._rows.row(FILES, version, [b"v:number"]):
                 self._contents.unrefer(one.row.decode(), version)

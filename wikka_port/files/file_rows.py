@@ -14,7 +14,7 @@ files along without a step of their own: ``moving`` copies the cells of the row,
 key.
 
     file:NAME   ``CurrentFile``   "N:TOKEN:SHA256:SIZE:TYPE:WxH:ALT"; SHA256 is empty if the file was removed
-    v:...       ``FileVersion``   never changed once written
+    v:...       ``FileVersion``   never changed once written, but by ``erasing``
     b:state     ``BlobState``     "STATE:PLACE:SIZE:MARK"
     r:ROW       the row in ``files``, as the qualifier; the value is the time in ms
     u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload.  In the row SWEPT_ROW it is the time
@@ -94,6 +94,7 @@ FILE: Final = b"file:"  # in ``pages`` and ``deleted``
 BLOB_STATE: Final = b"b:state"
 REFERENCE: Final = b"r:"
 CHUNK: Final = b"c:data"
+ERASED: Final = b"v:erased"
 SWEPT_ROW: Final = b"~swept"  # in ``uploads``
 UPLOAD_STATE: Final = b"u:state"
 UPLOAD_WRITER: Final = b"u:writer"
@@ -119,7 +120,7 @@ _CURRENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FileVersion:
-    """A version of a file; without a digest it says that the file was removed."""
+    """A version of a file; without a digest it says that the file was removed, or that this version was erased."""
 
     name: Annotated[str, b"v:name"]
     number: Annotated[int, b"v:number"]
@@ -135,14 +136,22 @@ class FileVersion:
     width: Annotated[int, b"v:width"] = 0  # of a picture, as it is seen; 0: unknown
     height: Annotated[int, b"v:height"] = 0
     metadata: Annotated[str, b"v:metadata"] = ""  # "removed", "kept" because the author chose so, or "" if it has none
+    erased: Annotated[str, ERASED] = ""  # the token that it had before its content was erased (``erasing``)
 
     @property
     def token(self) -> str:
         """A digest of all fields, so that an upload that is sent twice writes one row."""
+        if self.erased:
+            return self.erased.partition(":")[0]
         digest = hashlib.sha1(usedforsecurity=False)
-        for value in schema.cells_of(self).values():
+        for value in version_cells(self).values():
             digest.update(b"%d:%s" % (len(value), value))
         return digest.hexdigest()[:TOKEN_CHARS]
+
+
+def version_cells(version: FileVersion) -> dict[bytes, bytes]:
+    """Return the cells of a version's row."""
+    return {column: cell for column, cell in schema.cells_of(version).items() if cell or column != ERASED}
 
 
 def _version_prefix(history: bytes, name: str) -> bytes:

@@ -41,6 +41,11 @@ class NoSuchFile(FileRefused):
         super().__init__(_("{page} has no file {name}.", page=page, name=name))
 
 
+class NoSuchVersion(FileRefused):
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(_("{name} has no version {number} with a content.", name=name, number=number))
+
+
 class NoSavedPage(FileRefused):
     """The page does not exist, was deleted, or is a different page of the same name."""
 

@@ -24,7 +24,7 @@ from wikka_port import schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.config import FileConfig
 from wikka_port.files.chunks import CHUNK_BYTES, CHUNKS_MAX, is_place
-from wikka_port.files.committing import HOPS, Allow, Committing, FilledPage, PageRows, chain_of_versions
+from wikka_port.files.committing import HOPS, Allow, Committing, FilledPage, OnFilePut, PageRows, chain_of_versions
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_names import clean_file_name
@@ -75,15 +75,19 @@ class StoredFiles:
         clock_ms: Callable[[], int],
         on_step_done: Callable[[str], None] = lambda step: None,
         on_committed: Callable[[FileVersion], None] = lambda version: None,
+        on_file_put: OnFilePut = lambda place, name: None,
     ) -> None:
-        """Call ``on_step_done`` after each step, for tests that crash there, and ``on_committed`` after an upload."""
+        """Call ``on_step_done`` after each step, for tests that crash there, and ``on_committed`` after an upload.
+
+        ``on_file_put`` is called after each change of a file, with the row of the page.
+        """
         self.contents = Contents(rows, clock_ms)
         self.config = config
         self.on_step_done = on_step_done
         self._rows = rows
         self._pages = pages
         self.sweep = Sweep(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
-        self.committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step))
+        self.committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step), on_file_put)
         self._clock = clock_ms
         self._on_committed = on_committed
 
@@ -352,9 +356,9 @@ class StoredFiles:
 
         def make(place: FilledPage) -> FileVersion:
             own, current = place.named(name)
-            if current is None:
-                raise NoSuchFile(place.name, name)
-            if current.token != token:
+            if current is None and (time_ms is None or token):
+                raise NoSuchFile(place.name, name)  # an import has files whose first version was erased
+            if current is not None and current.token != token:
                 raise FileConflict(own, current)
             if not found:
                 found.append(source())

@@ -159,6 +159,11 @@ class Sweep:
         self.on_step_done("delete")
         return marked.size_bytes
 
+    def release(self, sha256: str, version_row: bytes) -> None:
+        """Remove the reference of a version to a content."""
+        self._contents.unrefer(sha256, version_row)
+        self.on_step_done("unrefer")
+
     # --- a purge -----------------------------------------------------------------------------------
 
     def erase_versions(self, history: bytes) -> None:
@@ -170,8 +175,7 @@ class Sweep:
                 self.on_step_done("version")
                 sha256 = cells.get(_SHA256, b"").decode(errors="replace")
                 if sha256:
-                    self._contents.unrefer(sha256, row)
-                    self.on_step_done("unrefer")
+                    self.release(sha256, row)
                     self.sweep_content(sha256)
 
 

@@ -6,6 +6,8 @@ answer as for a name that never had a page, so that the answer does not reveal o
 
 from __future__ import annotations
 
+from typing import Final
+
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
@@ -13,11 +15,14 @@ from wikka_port.forms import answer_form, form_page, reason_in
 from wikka_port.moving.journal import Deleted
 from wikka_port.names import MAX_NAME_BYTES, normalise
 from wikka_port.refusals import missing_page, name_refusal
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, number, redirect
-from wikka_port.texts import _, _n
+from wikka_port.texts import N_, _, _n
 from wikka_port.urls import page_path
+
+SURE_TO_ERASE: Final = N_("Say that you are sure: what is erased cannot be brought back.")
 
 
 def handle_delete(site: Site, request: Request, name: str) -> Response:
@@ -109,7 +114,7 @@ def handle_deleted(site: Site, request: Request, _name: str) -> Response:
 
 
 def handle_hide(site: Site, request: Request, name: str) -> Response:
-    """Answer GET with the hidden revisions (``?revision=N`` fills in N); on POST hide or show one.
+    """Answer GET with the hidden revisions (``?revision=N`` fills in N); on POST hide, show or erase one.
 
     Only for administrators.
     """
@@ -123,13 +128,19 @@ def handle_hide(site: Site, request: Request, name: str) -> Response:
             "hidden": sorted(page.hidden),
             "asked": request.form.get("revision", "") or number(request, "revision") or "",
             "reason": reason_in(request),
+            "is_sure": request.form.get("sure") == "yes",
         }
         return form_page(site, request, "hide.html", status=status, page_name=page.name, problem=problem, **values)
 
     def hide() -> Response:
         text = request.form.get("revision", "")
         wanted = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
-        site.wiki.moves.hide(name, wanted, hidden="show" not in request.form, reason=reason_in(request))
+        if "erase" in request.form:
+            if request.form.get("sure") != "yes":
+                raise Refused(_(SURE_TO_ERASE), 409)
+            GuardedErasure(site.wiki.moves).erase_revision(name, wanted, reason=reason_in(request))
+        else:
+            site.wiki.moves.hide(name, wanted, hidden="show" not in request.form, reason=reason_in(request))
         site.wiki.settle("", site.config.settle_s)
         return redirect(page_path(name, "hide"))
 

@@ -2,31 +2,37 @@
 
     /Name/files             all files and the form that adds some; POST adds them (``file_upload``), or begins an
                             upload in parts (``upload``)
-    /Name/file?file=...     one file and its versions; POST describes it, removes it, or brings a version back
+    /Name/file?file=...     one file and its versions; POST describes it, removes it, brings a version back, or
+                            for administrators erases one
 
 A removed file keeps its versions, so nothing is lost; every change is a version of its own, with author and time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.change_lists import page_of
 from wikka_port.files.content_types import ALL
-from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, lookup_key
+from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, FileVersion, lookup_key
 from wikka_port.files.refusals import FileRefused
 from wikka_port.forms import answer_form, form_page
+from wikka_port.handlers.deletion import SURE_TO_ERASE
 from wikka_port.handlers.file_upload import Received, check_words, receive
 from wikka_port.handlers.upload import begin_upload
-from wikka_port.refusals import missing_page
+from wikka_port.refusals import missing_file, missing_page
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _, _n, _w
 from wikka_port.urls import file_path, page_path
 
+USERS_LISTED: Final = 50  # pages that use a file, on the file's page; a list of its own has all
 _NOTHING_CHOSEN: Final = N_("This form says nothing to do. Go back, and use one of its buttons.")
 
 
@@ -82,22 +88,22 @@ def handle_old_download(site: Site, request: Request, name: str) -> Response:
 
 
 def handle_file(site: Site, request: Request, name: str) -> Response:
-    """Show one file with its versions; on POST describe it, remove it, or bring a version back."""
+    """Show one file with its versions; on POST describe it, remove it, bring a version back, or erase one."""
     if site.wiki.page(name) is None:
         return missing_page(site, name)
     files = site.wiki.files(name)
     wanted = request.args.get("file", "")
     file, current = files.find(wanted)
     if current is None:
-        message = _("The page has no file {file}.", file=wanted[:200])
-        back = page_path(name, "files")
-        return site.html("error.html", status=404, title=_("No such file"), message=message, back=back)
+        return missing_file(site, name, wanted)
 
     def form(status: int, problem: str) -> Response:
         return _file_page(site, request, name, files, file, current, status=status, problem=problem)
 
     def change() -> Response:
         try:
+            if "erase" in request.form:
+                return _erase(site, request, name, file)
             _change(site, request, files, file)
         except FileRefused as refused:
             raise Refused(str(refused), 409) from None
@@ -125,6 +131,31 @@ def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> Non
         raise Refused(_(_NOTHING_CHOSEN), 400)
 
 
+def _erase(site: Site, request: Request, name: str, file: str) -> Response:
+    """Erase a version for good.  Raises Refused, FileRefused, NotAllowed."""
+    text = request.form.get("version", "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+    if request.form.get("sure") != "yes":
+        site.wiki.moves.require_site()
+        raise Refused(_(SURE_TO_ERASE), 409)
+    reason = request.form.get("note", "")[: site.config.max_note_chars]
+    erased = GuardedErasure(site.wiki.moves).erase_file(name, file, number, reason=reason)
+    return redirect(page_path(name, "file", file=file, erased=number, others=erased.others))
+
+
+def _said_of_erased(request: Request, versions: Sequence[FileVersion]) -> str:
+    """Return the sentence that a version was erased, if the address says so and it was, else ""."""
+    given = request.args.get("erased", "")
+    if not any(one.erased and str(one.number) == given for one in versions):
+        return ""
+    others = request.args.get("others", "0")
+    said = _("Version {number} is erased.", number=given)
+    if not (others.isascii() and others.isdigit() and len(others) < 7) or others == "0":
+        return said
+    kept = _n("{n} other version keeps these bytes.", "{n} other versions keep these bytes.", int(others))
+    return f"{said} {kept}"
+
+
 def _file_page(
     site: Site,
     request: Request,
@@ -137,6 +168,7 @@ def _file_page(
     problem: str,
 ) -> Response:
     versions = files.versions(file)
+    users, more = page_of(files.used_on(file, current, limit=USERS_LISTED + 1), USERS_LISTED)
     return form_page(
         site,
         request,
@@ -146,7 +178,13 @@ def _file_page(
         file=file,
         current=current,
         versions=versions,
+        users=users,
+        onward=page_path(name, "backlinks", file=file) if more else "",
         problem=problem,
+        done=_said_of_erased(request, versions) if status == 200 else "",
+        is_erasing="erase" in request.form,
+        version=request.form.get("version", ""),
+        is_sure=request.form.get("sure") == "yes",
         alt=request.form.get("alt", current.alt) if problem else current.alt,
         note=request.form.get("note", "")[:ALT_CHARS_MAX] if problem else "",
         file_bytes_max=site.config.files.bytes_max,

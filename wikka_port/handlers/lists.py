@@ -21,7 +21,7 @@ from wikka_port.feeds import Entry
 from wikka_port.limits import ACCOUNTS_SCANNED
 from wikka_port.names import InvalidName, normalise, pages_above
 from wikka_port.page_tree import searched_prefix, tree_of
-from wikka_port.refusals import missing_page
+from wikka_port.refusals import missing_file, missing_page
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded
 from wikka_port.search.query import QUERY_CHARS, parse
@@ -48,10 +48,22 @@ _ACTIONS: Final = json.dumps([{"name": name, "attributes": given} for name, give
 
 
 def handle_backlinks(site: Site, request: Request, name: str) -> Response:
-    size = site.config.list_rows
-    names, more = page_of(site.wiki.backlinks(name, after=request.args.get("after", ""), limit=size + 1), size)
-    onward = page_path(name, "backlinks", after=names[-1]) if more else ""
-    return site.html("backlinks.html", page_name=name, names=names, onward=onward)
+    """List the pages that link to a page; with ``?file=Plan.pdf`` those that use a file of it."""
+    size, after, file = site.config.list_rows, request.args.get("after", ""), request.args.get("file", "")
+    if file:
+        if site.wiki.page(name) is None:
+            return missing_page(site, name)
+        files = site.wiki.files(name)
+        own, current = files.find(file)
+        if current is None:
+            return missing_file(site, name, file)
+        found = files.used_on(own, current, after=after, limit=size + 1)
+    else:
+        own, found = "", site.wiki.backlinks(name, after=after, limit=size + 1)
+    names, more = page_of(found, size)
+    query = {"file": own} if own else {}
+    onward = page_path(name, "backlinks", after=names[-1], **query) if more else ""
+    return site.html("backlinks.html", page_name=name, names=names, onward=onward, file=own)
 
 
 def handle_tree(site: Site, request: Request, name: str) -> Response:

@@ -13,7 +13,9 @@ A picture from another site becomes a ForeignSlot, because the site's policy is 
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -21,7 +23,7 @@ from wikka_port.files.content_types import BY_ENDING
 from wikka_port.files.file_names import ending_of
 from wikka_port.markup.fragments import FileChoice, FileReference, FileSlot, ForeignSlot, PageSlot, Piece, escape
 from wikka_port.markup.targets import FORBIDDEN, decode_references, may_be_file, page_link, safe_picture
-from wikka_port.markup.tokens import ActionCall, Image, PageLink
+from wikka_port.markup.tokens import ActionCall, Image, PageLink, Token
 from wikka_port.texts import N_, _
 
 SIDE_MAX: Final = 5_000  # pixels, as typed
@@ -60,6 +62,21 @@ def slot_of_link(link: PageLink, slot: PageSlot) -> PageSlot | FileSlot:
         if parts and may_be_file(parts[1]) and is_wide(parts[1]):
             choices.append(FileChoice(FileReference("", parts[1]), parts[2], escape(parts[2])))
     return FileSlot(tuple(choices), link.shows, otherwise=slot) if choices else slot
+
+
+def slots_of_files(read: Iterable[Token]) -> Iterator[FileSlot]:
+    """Yield the slots of files in a text with these tokens, as the compiler makes them."""
+    for token in read:
+        slot: PageSlot | FileSlot | None = None
+        if isinstance(token, PageLink) and (token.file or "." in token.name):
+            slot = slot_of_link(token, PageSlot(token.name, ""))
+        elif isinstance(token, Image) and token.file:
+            slot = slot_of_image(token)
+        elif isinstance(token, ActionCall):
+            with contextlib.suppress(ValueError):  # the page shows its author why
+                slot = slot_of_call(token)
+        if isinstance(slot, FileSlot):
+            yield slot
 
 
 def slot_of_image(image: Image) -> FileSlot:

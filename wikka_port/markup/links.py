@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
+from wikka_port.limits import FILES_MAX
+from wikka_port.markup.file_slots import slots_of_files
 from wikka_port.markup.formats import WIKKA, tokens
+from wikka_port.markup.fragments import FileReference
 from wikka_port.markup.targets import included_page
 from wikka_port.markup.tokens import NEWLINE, ActionCall, Open, PageLink, Token
 
@@ -53,7 +57,21 @@ def redirect_of(read: Iterable[Token]) -> str | None:
 
 def links(text: str, *, autolink: bool = True, markup: str = WIKKA) -> list[str]:
     """Return the normalised names of the pages that the HTML of ``text`` links to or includes, in order, each once."""
-    return list(dict.fromkeys(_targets(tokens(text, autolink=autolink, markup=markup))))
+    return names_linked(tokens(text, autolink=autolink, markup=markup))
+
+
+def names_linked(read: Iterable[Token]) -> list[str]:
+    """Return the names of the pages that these tokens link to or include, as ``links`` does."""
+    return list(dict.fromkeys(_targets(read)))
+
+
+def files_named(read: Iterable[Token]) -> list[FileReference]:
+    """Return the files that the HTML of these tokens shows or links to if they are there, in order, each once.
+
+    A link that may mean one of two files names both.
+    """
+    slots = islice(slots_of_files(read), FILES_MAX)
+    return list(dict.fromkeys(choice.reference for slot in slots for choice in slot.choices))
 
 
 def redirect_target(text: str, *, autolink: bool = True, markup: str = WIKKA) -> str | None:

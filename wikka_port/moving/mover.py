@@ -40,7 +40,7 @@ from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.application_indexes import erase_comments, erase_watches, notify_of_moves, run_indexes
 from wikka_port.comments.comment_rows import COMMENTS_HEAD
 from wikka_port.files.contents import Contents
-from wikka_port.files.file_rows import FILES
+from wikka_port.files.file_rows import FILE, FILES
 from wikka_port.files.sweeping import Sweep
 from wikka_port.limits import HIDDEN_MAX
 from wikka_port.moving import beside
@@ -451,12 +451,20 @@ def _index(connection: Connection, move: Move) -> None:
         before |= {COMMENTS_HEAD: cells[COMMENTS_HEAD]} if COMMENTS_HEAD in cells else {}
         now = read(connection, move.source_place)
         put = left_cells(move, cells)
-        run_indexes(connection, _change(key, now, before, move.at_ms, put))
+        files = tuple(ChangedCell("delete", column, move.at_ms) for column in cells if column.startswith(FILE))
+        run_indexes(connection, _change(key, now, before, move.at_ms, put, files))
 
 
-def _change(key: bytes, now: Cells, before: Cells, at_ms: int, put: Cells | None = None) -> Change:
+def _change(
+    key: bytes,
+    now: Cells,
+    before: Cells,
+    at_ms: int,
+    put: Cells | None = None,
+    further: tuple[ChangedCell, ...] = (),
+) -> Change:
     steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in (now if put is None else put).items())
-    return Change(schema.PAGES, key, at_ms, "", steps, dict(now), dict(before), attempt=2)
+    return Change(schema.PAGES, key, at_ms, "", (*steps, *further), dict(now), dict(before), attempt=2)
 
 
 def _remove_rows(connection: Connection, name: bytes, begin: bytes) -> None:

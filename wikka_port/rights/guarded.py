@@ -25,7 +25,7 @@ from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
 from wikka_port.rights.access import PageAccess
 from wikka_port.rights.guarded_comments import GuardedComments
-from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.rights.guarded_files import GuardedFiles, ReadableUses
 from wikka_port.rights.guarded_notices import GuardedNotices
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.readable_lists import ReadableLists
@@ -160,7 +160,8 @@ class GuardedWiki(ReadableLists):
         """
         name = normalise(name)
         self.access.require(name, Privilege.READ)
-        return GuardedFiles(self._wiki.files, self.access, self.visitor, name)
+        uses = ReadableUses(self._wiki, self.access, self.files_of, self._before_expensive_read)
+        return GuardedFiles(self._wiki.files, self.access, self.visitor, name, uses)
 
     def comments_of(self, page: Page, browsers: Collection[str] = ()) -> GuardedComments:
         """Return the comments of a page just read.  Raises NotAllowed unless the visitor may read them."""

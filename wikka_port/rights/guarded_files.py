@@ -8,25 +8,99 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, Protocol
 
+from wikka_port.files.file_html import NO_FILES, Files, find_files
 from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload, lookup_key
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.thumbnails import Thumbnail, widths_of
 from wikka_port.files.uploading import UploadWriter
-from wikka_port.limits import REASON_CHARS_MAX
+from wikka_port.limits import FILE_PAGES_MAX, LISTED_QUICK, LISTED_STEP, REASON_CHARS_MAX
+from wikka_port.markup.fragments import FileReference
 from wikka_port.moving.mover import By
+from wikka_port.names import pages_above
 from wikka_port.rights.access import PageAccess
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.schema import name_row
 from wikka_port.visitors import Visitor
+
+_USES_STEP: Final = 50  # pages whose files, and those of the pages above, are read together
+
+
+class Naming(Protocol):
+    """The index of files that texts name: ``listings.Listings``."""
+
+    def naming(self, page: str, file: str, *, shared: bool, after: str = "", limit: int) -> list[tuple[str, bool]]: ...
+
+
+class ReadableUses:
+    """The pages that use files, as far as a visitor may read them.
+
+    A name without a page is taken for the file that a view of the page would show to this visitor.
+    """
+
+    def __init__(
+        self,
+        lists: Naming,
+        access: PageAccess,
+        files_of: Callable[[Collection[str]], Mapping[str, Files]],
+        before_expensive_read: Callable[[], object],
+    ) -> None:
+        """``files_of`` returns the files of those of the pages that may be read."""
+        self._lists = lists
+        self._access = access
+        self._files_of = files_of
+        self._before_expensive_read = before_expensive_read
+
+    def pages(
+        self, page: str, file: str, shared_page: str, *, is_there: bool, after: str = "", limit: int
+    ) -> list[str]:
+        """Return up to ``limit`` pages that use a file, in the order of keys; of a removed file those that name it."""
+        found: list[str] = []
+        looked, step = 0, limit
+        while len(found) < limit:
+            items = self._lists.naming(page, file, shared=page == shared_page, after=after, limit=step)
+            kept = self._access.listed(name for name, _ in items)
+            unsure = [name for name, is_sure in items if name in kept and not is_sure]
+            meant = self._meaning(page, file, unsure, shared_page, is_there)
+            found += [name for name, is_sure in items if name in kept and (is_sure or name in meant)]
+            looked += len(items)
+            if len(items) < step:
+                break
+            after, step = items[-1][0], LISTED_STEP
+            if looked > LISTED_QUICK:
+                self._before_expensive_read()
+        return found[:limit]
+
+    def _meaning(self, page: str, file: str, names: Sequence[str], shared_page: str, is_there: bool) -> set[str]:
+        """Return those of the ``names`` whose texts mean the file of ``page`` by its name alone."""
+        found: set[str] = set()
+        reference = FileReference("", file)
+        for at in range(0, len(names), _USES_STEP):
+            step = names[at : at + _USES_STEP]
+            near = {above for name in step for above in (name, *pages_above(name)[-FILE_PAGES_MAX:])}
+            files = self._files_of(sorted({*near, shared_page} - {""}))
+            for name in step:
+                read = partial(_those_of, files)
+                one = find_files([reference], name, files.get(name, NO_FILES), shared_page, read).get(reference)
+                if one.page == page if one is not None else not is_there:
+                    found.add(name)
+        return found
+
+
+def _those_of(files: Mapping[str, Files], names: Sequence[str]) -> dict[str, Files]:
+    return {name: files[name] for name in names if name in files}
 
 
 class GuardedFiles:
     """Methods raise what those of ``StoredFiles`` raise, and NotAllowed."""
 
-    def __init__(self, files: StoredFiles, access: PageAccess, visitor: Visitor, page: str) -> None:
+    def __init__(self, files: StoredFiles, access: PageAccess, visitor: Visitor, page: str, uses: ReadableUses) -> None:
         """``page`` is a normalised name; the caller has checked that the visitor may read it."""
         self.page = page
+        self._uses = uses
         self._files = files
         self._access = access
         self._visitor = visitor
@@ -64,6 +138,15 @@ class GuardedFiles:
     def thumbnail(self, version: FileVersion | CurrentFile, width: int) -> Thumbnail | None:
         """Return a smaller version of a picture that this object, or the page, has; None if it is not made (yet)."""
         return self._files.thumbnail(version.sha256, width) if width in widths_of(version) else None
+
+    def used_on(self, name: str, current: CurrentFile, *, after: str = "", limit: int) -> list[str]:
+        """Return readable pages whose texts name a file, in the order of keys, from the page ``after`` on.
+
+        If they fit into ``limit``, and ``after`` is not given, the list is alphabetical.
+        """
+        shared = self._files.config.shared_page
+        found = self._uses.pages(self.page, name, shared, is_there=current.is_there, after=after, limit=limit)
+        return found if after or len(found) >= limit else sorted(found, key=name_row)
 
     # --- writing -----------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from wikka_port.accounts.rows import Rows
 from wikka_port.limits import DELETED_PAGES_SCANNED, FORMER_RIGHTS_BYTES, REASON_CHARS_MAX
 from wikka_port.maintenance import Maintenance
 from wikka_port.markup.links import redirect_target
+from wikka_port.moving.erasing import check_not_erased
 from wikka_port.moving.journal import Deleted, Move, deleted, one_deleted
 from wikka_port.moving.mover import Allow, By
 from wikka_port.moving.refusals import NotDeleted, NothingThere, NotMoved, OtherPage
@@ -145,8 +146,11 @@ class GuardedMoves:
     def hide(self, name: str, number: int, *, hidden: bool, reason: str = "") -> None:
         """Hide a revision, or show it again.  Raises NotAllowed, NotMoved."""
         self.require_site()
-        self.wiki.mover.hide(normalise(name), number, hidden=hidden)
-        self._note("hide revision" if hidden else "show revision", normalise(name), f"revision {number}. {reason}")
+        name = normalise(name)
+        if not hidden:
+            check_not_erased(lambda: self.wiki.store, self.wiki.mover, name, number)
+        self.wiki.mover.hide(name, number, hidden=hidden)
+        self._note("hide revision" if hidden else "show revision", name, f"revision {number}. {reason}")
 
     def _note(self, what: str, name: str, reason: str) -> None:
         self._audit.note(what, user="", by=self.visitor.name or "", note=f"{name}: {reason}" if reason else name)

@@ -19,6 +19,7 @@ from wikka_port.rights.access import PageAccess
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded, name_row
 from wikka_port.search import nearest
+from wikka_port.search.found_documents import Rights
 from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
 from wikka_port.search.suggesting import HeadingOf
@@ -124,10 +125,12 @@ class ReadableLists:
         return None
 
     def search(self, query: Query, *, page: int = 1, pages: int = 0) -> Results:
-        """Search only the pages that may be read; counts and suggested spellings leave out all others, too."""
-        if self.access.sees_all():
-            return self._lists.search(query, page=page, pages=pages)
-        found = self._lists.search(query, page=page, pages=pages, readable=self.access.listed)
+        """Search only what may be read; counts and suggested spellings leave out everything else."""
+        rights = Rights(
+            None if self.access.sees_all() else self.access.listed,
+            lambda names: self.access.listed(names, Privilege.COMMENT_READ),
+        )
+        found = self._lists.search(query, page=page, pages=pages, rights=rights)
         return found if found.count else replace(found, instead="", has_more=False)
 
     def languages(self) -> list[str]:

@@ -3,6 +3,8 @@
     terms  stem, 00, bucket (the first digit of the page's key)   p:KEY (16 bytes)  the Posting of the stem in the page
     docs   key of the page                                        d:stems           the indexed stems of the page
 
+Comments and files have longer keys (``beside_pages``); all that follows holds for them as for pages.
+
 A bucket has a sixteenth of a stem's pages, so no row grows with all of them.  A posting has the number of times that
 the stem occurs in the title, the headings and the text, and the page's rough length: the power of two above its number
 of words.  So an edit changes only the postings of the words that it touches, unless the page's length crosses a power
@@ -50,7 +52,13 @@ Postings = Mapping[str, bytes]  # by stem, packed
 def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA, language: str = ENGLISH) -> Postings:
     """Return the postings of a page by stem."""
     plain = page_text(body, autolink=autolink, markup=markup)
-    title, headings, text = (Counter(stems(part, language)) for part in (title_text(name), plain.headings, plain.text))
+    return of_parts(title_text(name), plain.headings, plain.text, language)
+
+
+def of_parts(title_words: str, heading_words: str, text_words: str, language: str = ENGLISH) -> Postings:
+    """Return the postings of a document by stem."""
+    parts = (title_words, heading_words, text_words)
+    title, headings, text = (Counter(stems(part, language)) for part in parts)
     length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
     return {
         stem: bytes((min(_MOST, title[stem]), min(_MOST, headings[stem]), min(_MOST, text[stem]), length))
@@ -78,7 +86,7 @@ def stem_of_row(row: bytes) -> str:
 
 
 def column_of(key: bytes) -> bytes:
-    """Return the column of a page, given by its key in hexadecimal."""
+    """Return the column of a document, given by its key in hexadecimal."""
     return POSTING + bytes.fromhex(key.decode())
 
 

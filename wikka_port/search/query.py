@@ -7,6 +7,7 @@
     in:Help                the page's name begins with this text
     by:JonasW              the last edit is by this person
     category:Wiki          the page is in this category
+    kind:comment           comments alone; also kind:page, kind:file
     changed:>2026-01-01    the last edit is of that day or later; < before that day
 
 Any text is a query: parts that cannot be understood are reported in ``problems``, and the rest is searched.
@@ -21,12 +22,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from wikka_port.page_languages import ENGLISH
+from wikka_port.search.beside_pages import KINDS
 from wikka_port.search.words import stems
 from wikka_port.texts import N_, _
 
 QUERY_CHARS: Final = 300
 WORDS_MAX: Final = 16  # of a query
-_PART: Final = re.compile(r'(-?)(?:(in|by|category|changed):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
+_PART: Final = re.compile(r'(-?)(?:(in|by|category|changed|kind):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
 _DAY: Final = re.compile(r"([<>]?)=?(\d{4}-\d{2}-\d{2})")
 
 Phrase = tuple[str, ...]  # consecutive stems; mostly one
@@ -44,6 +46,7 @@ class Query:
     prefix: str = ""
     author: str = ""
     category: str = ""
+    kind: str = ""  # of KINDS; "": all
     from_ms: int | None = None
     before_ms: int | None = None
     problems: tuple[str, ...] = ()
@@ -57,7 +60,7 @@ class Query:
 
     @property
     def has_filters(self) -> bool:
-        return bool(self.prefix or self.author or self.from_ms is not None or self.before_ms is not None)
+        return bool(self.prefix or self.author or self.kind or self.from_ms is not None or self.before_ms is not None)
 
     def stems(self) -> frozenset[str]:
         """Return all stems of the clauses."""
@@ -96,6 +99,9 @@ class _Reader:
     def take(self, is_excluded: bool, name: str, value: str, is_quoted: bool) -> None:
         if name == "changed":
             self._changed(value)
+        elif name == "kind" and value.lower().rstrip("s") not in KINDS:
+            said = N_("“{typed}” is nothing that is searched; write kind:page, kind:comment or kind:file.")
+            self.problems.append(_(said, typed=f"kind:{value}"))
         elif name:
             self._filters[name] = value.replace("_", " ").strip()
         elif value.lower() == "or" and not is_quoted and not is_excluded:
@@ -148,6 +154,7 @@ class _Reader:
             excluded=tuple(self._excluded),
             prefix=self._filters.get("in", ""),
             author=self._filters.get("by", ""),
+            kind=self._filters.get("kind", "").lower().rstrip("s"),
             category=self._filters.get("category", ""),
             from_ms=self._days.get("from"),
             before_ms=self._days.get("before"),

@@ -1,18 +1,18 @@
 """Running a Query against the store: the pages found, their order, and the passages that are shown.
 
-The index tells which pages have the words; a page's name, time and rights are read from its own row.  A word's postings
-are read up to POSTINGS.  If a word has more, its postings in the pages of the other words are read separately.  If all
-words have more, the answer is incomplete (``is_cut``).
+The index tells which pages, comments and files have the words; name, time and rights are read from the rows of these
+documents (``found_documents``).  A word's postings are read up to POSTINGS.  If a word has more, its postings in the
+pages of the other words are read separately.  If all words have more, the answer is incomplete (``is_cut``).
 
 Cost: one scan of at most 16 rows for each word, and one scan of a row for each of up to TIES pages of equal score;
-then the rows of the shown pages.  The rows of all pages found (up to COUNTED) are read only if a filter, a phrase or a
-rule on rights needs them.
+then the rows of the shown pages.  The rows of all that was found (up to COUNTED) are read only if a filter, a phrase or
+a rule on rights needs them, or comments or files are among it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Final
@@ -22,9 +22,11 @@ from wikka_port import schema
 from wikka_port.markup.fragments import Heading
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_languages import ENGLISH
-from wikka_port.page_rows import Cells, autolink_of, is_there, language_of, markup_of, text_in, time_of
+from wikka_port.page_rows import Cells, autolink_of, markup_of
 from wikka_port.schema import folded
-from wikka_port.search.page_text import Places, page_text, title_text
+from wikka_port.search.beside_pages import Kind, kind_of
+from wikka_port.search.found_documents import Document, Rights, read_documents
+from wikka_port.search.page_text import Places
 from wikka_port.search.postings import (
     BUCKETS,
     POSTINGS_FAMILY,
@@ -37,13 +39,12 @@ from wikka_port.search.postings import (
     term_rows_end,
 )
 from wikka_port.search.query import Phrase, Query
-from wikka_port.search.snippets import Piece, marked, passage, spot
+from wikka_port.search.snippets import Piece, marked, passage, plain_passage, spot
 from wikka_port.search.words import neighbours, stem_of, stems
-from wikka_port.store import rows_in_steps
 
 POSTINGS: Final = 20_000  # read of one word
 PER_BUCKET: Final = POSTINGS // len(BUCKETS)
-COUNTED: Final = 1_000  # pages found; if there are more, the answer says so
+COUNTED: Final = 1_000  # documents found; if there are more, the answer says so
 PER_PAGE: Final = 20
 TIES: Final = 40  # of the best pages of equal score, whose links are counted: a third of a millisecond each
 LINKS: Final = 100  # counted to a page
@@ -51,49 +52,48 @@ PHRASES_READ: Final = 500  # pages whose text is read to find phrases
 PHRASES_CHARS: Final = 8_000_000  # of these texts together: some six seconds if many pages are large
 TITLE: Final = 8.0  # a word in the title counts like this many in the text
 HEADING: Final = 3.0  # and so does a word in a heading
+BESIDE: Final = 0.5  # the weight of a comment or a file beside that of a page
 K1: Final = 1.2
 B: Final = 0.6
 PLACES_CHARS: Final = 100_000  # of the texts of one answer that are read for their headings: some 30 ms
 _STEP: Final = 10  # rows with their texts, read together: a text has up to 4 MB
-_NAMES: Final = (schema.VERSIONCOUNT, schema.NAME, schema.TIME, schema.USER, schema.LANGUAGE)
-_TEXTS: Final = (schema.BODY, schema.AUTOLINK, schema.FORMAT)
 
-
-Found = Mapping[str, Mapping[bytes, Posting]]  # stem -> page -> the posting
-# From names of pages to those of them that a visitor may read.
-Readable = Callable[[Collection[str]], Collection[str]]
+Found = Mapping[str, Mapping[bytes, Posting]]  # stem -> document -> the posting
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    name: str
+    name: str  # of the page, or of the page that has the comment or the file
     time_ms: int
     author: str
     title: list[Piece]
     passage: list[Piece]
     language: str = ENGLISH  # of the page
     place: Heading | None = None  # of the section in which the passage stands
+    kind: Kind = "page"
+    comment: int = 0  # the number of a comment
+    file: str = ""  # the name of a file
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
     hits: list[Hit]
-    count: int  # of all pages found, up to COUNTED
-    has_more: bool  # whether more than ``count`` pages were found
+    count: int  # of all documents found, up to COUNTED
+    has_more: bool  # whether more than ``count`` documents were found
     is_cut: bool  # whether only a part of the pages with these words was read
     instead: str = ""  # the word that was searched in the place of one that no page has
+    beside: bool = False  # whether some of them are comments or files
 
 
+ALL: Final = Rights()
 NOTHING: Final = Results([], 0, False, False)
 
 
-def search(
-    connection: Connection, query: Query, *, page: int = 1, pages: int = 0, readable: Readable | None = None
-) -> Results:
+def search(connection: Connection, query: Query, *, page: int = 1, pages: int = 0, rights: Rights = ALL) -> Results:
     """Return the ``page``-th page of results; ``pages`` is the rough number of all pages, for the ranking."""
     if query.is_empty:
         return NOTHING
-    looked = _Search(connection, query, pages, readable)
+    looked = _Search(connection, query, pages, rights)
     found = looked.run(page)
     if found.count or len(query.typed) != len(query.clauses):
         return found
@@ -101,17 +101,16 @@ def search(
     if better is None:
         return found
     word, other = better
-    again = _Search(connection, other, pages, readable).run(page)
+    again = _Search(connection, other, pages, rights).run(page)
     return replace(again, instead=word)
 
 
 class _Search:
-    def __init__(self, connection: Connection, query: Query, pages: int, readable: Readable | None) -> None:
+    def __init__(self, connection: Connection, query: Query, pages: int, rights: Rights) -> None:
         self._connection = connection
         self._terms = connection.table(schema.TERMS)
-        self._pages = connection.table(schema.PAGES)
         self._query = query
-        self._readable = readable
+        self._rights = rights
         self._count = pages
         self._is_cut = False
         self.found: dict[str, dict[bytes, Posting]] = {}
@@ -122,14 +121,14 @@ class _Search:
             self._read(stem)
         order = self._order()
         first = (page - 1) * PER_PAGE
-        if self._needs_rows():
+        if self._needs_rows(order):
             kept = self._kept(order)
             has_more = len(kept) > COUNTED
             kept = kept[:COUNTED]
         else:
             kept, has_more = order[:COUNTED], len(order) > COUNTED
         hits = self._hits(kept[first : first + PER_PAGE])
-        return Results(hits, len(kept), has_more, self._is_cut)
+        return Results(hits, len(kept), has_more, self._is_cut, beside=any(kind_of(key) != "page" for key in kept))
 
     def _order(self) -> list[bytes]:
         scores = scores_of(self._candidates(), self.found, max(self._count, COUNTED))
@@ -139,7 +138,9 @@ class _Search:
         return with_links(order, tied, links)
 
     def _links_to(self, page: bytes) -> int:
-        """Return the number of pages that link to ``page``, up to LINKS."""
+        """Return the number of pages that link to ``page``, up to LINKS; none links to a comment."""
+        if kind_of(page) != "page":
+            return 0
         return sum(map(len, self._linking(page, f"KeyOnlyFilter() AND ColumnPaginationFilter({LINKS}, 0)")))
 
     def _linking(self, page: bytes, filtered: str) -> Iterator[Cells]:
@@ -204,7 +205,7 @@ class _Search:
                     self._partly.add(phrase[0])  # only these pages are read
                 self._complete(phrase[0], pages)
                 pages = pages - self.found.pop(phrase[0]).keys()
-        return pages
+        return {page for page in pages if kind_of(page) == query.kind} if query.kind else pages
 
     def _size(self, clause: tuple[Phrase, ...]) -> tuple[bool, int]:
         """Return a key that sorts clauses by their number of pages, those read only in part last."""
@@ -247,58 +248,46 @@ class _Search:
         query = self._query
         return any(len(phrase) > 1 for clause in (*query.clauses, query.excluded) for phrase in clause)
 
-    def _needs_rows(self) -> bool:
-        return self._readable is not None or self._query.has_filters or self._phrases()
+    def _needs_rows(self, order: Sequence[bytes]) -> bool:
+        """Return whether rows of the documents decide which of them are found."""
+        is_filtered = self._rights.pages is not None or self._query.has_filters or self._phrases()
+        return is_filtered or any(kind_of(key) != "page" for key in order)
 
     def _kept(self, order: Sequence[bytes]) -> list[bytes]:
-        """Return those of the pages that pass filters, rights and phrases, in their order; ends after COUNTED."""
+        """Return those of the documents that pass filters, rights and phrases, in their order; ends after COUNTED."""
         has_phrases = self._phrases()
         if has_phrases and len(order) > PHRASES_READ:
             self._is_cut = True
             order = order[:PHRASES_READ]
-        columns = [*_NAMES, *_TEXTS] if has_phrases else list(_NAMES)
         kept: list[bytes] = []
         left = PHRASES_CHARS
-        for rows in self._rows(order, columns, _STEP if has_phrases else 500):
-            names = {text_in(cells, schema.NAME) for _, cells in rows}
-            may_read = names if self._readable is None else set(self._readable(names))
-            for key, cells in rows:
-                if text_in(cells, schema.NAME) not in may_read or not self._is_wanted(cells):
+        step = _STEP if has_phrases else 500
+        for at in range(0, len(order), step):
+            some = order[at : at + step]
+            for one in read_documents(self._connection, some, self._rights, texts=has_phrases):
+                if not self._is_wanted(one):
                     continue
-                left -= len(cells.get(schema.BODY, b""))
+                left -= len(one.body)
                 if left < 0:
                     self._is_cut = True
                     return kept
-                if not has_phrases or self._has_phrases(cells):
-                    kept.append(key)
+                if not has_phrases or self._has_phrases(one):
+                    kept.append(one.key)
             if len(kept) > COUNTED:
                 break
         return kept
 
-    def _rows(self, keys: Sequence[bytes], columns: list[bytes], step: int) -> Iterator[list[tuple[bytes, Cells]]]:
-        """Yield the rows of ``keys`` in order, ``step`` at a time, without rows that are no page any more.
-
-        The index may lag behind a deletion.
-        """
-        for at in range(0, len(keys), step):
-            some = keys[at : at + step]
-            cells = dict(rows_in_steps(self._pages, some, *columns))
-            yield [(key, cells[key]) for key in some if is_there(cells.get(key, {}))]
-
-    def _is_wanted(self, cells: Cells) -> bool:
+    def _is_wanted(self, one: Document) -> bool:
         query = self._query
-        time_ms = time_of(cells)
         return (
-            (not query.prefix or folded(text_in(cells, schema.NAME)).startswith(folded(query.prefix)))
-            and (not query.author or folded(text_in(cells, schema.USER)) == folded(query.author))
-            and (query.from_ms is None or time_ms >= query.from_ms)
-            and (query.before_ms is None or time_ms < query.before_ms)
+            (not query.prefix or folded(one.page).startswith(folded(query.prefix)))
+            and (not query.author or folded(one.author) == folded(query.author))
+            and (query.from_ms is None or one.time_ms >= query.from_ms)
+            and (query.before_ms is None or one.time_ms < query.before_ms)
         )
 
-    def _has_phrases(self, cells: Cells) -> bool:
-        plain = page_text(text_in(cells, schema.BODY), autolink=autolink_of(cells), markup=markup_of(cells))
-        language = language_of(cells) or ENGLISH
-        parts = [stems(part, language) for part in (title_text(text_in(cells, schema.NAME)), *plain)]
+    def _has_phrases(self, one: Document) -> bool:
+        parts = [stems(part, one.language) for part in one.parts()]
         query = self._query
         return all(any(_stands(phrase, parts) for phrase in clause) for clause in query.clauses) and not any(
             _stands(phrase, parts) for phrase in query.excluded
@@ -308,15 +297,29 @@ class _Search:
         wanted = self._query.stems()
         hits = []
         places = Places(PLACES_CHARS)
-        for rows in self._rows(keys, [*_NAMES, *_TEXTS], PER_PAGE):
-            for _, cells in rows:
-                name, body = text_in(cells, schema.NAME), text_in(cells, schema.BODY)
-                author, language, markup = text_in(cells, schema.USER), language_of(cells) or ENGLISH, markup_of(cells)
-                title, at = marked(name, wanted, language), spot(body, wanted, language)
-                shown = passage(body, wanted, language, markup=markup, at=at)
-                place = at and places.heading_at(body, at.start, autolink=autolink_of(cells), markup=markup)
-                hits.append(Hit(name, time_of(cells), author, title, shown, language, place))
+        for one in read_documents(self._connection, keys, ALL, texts=True):  # chosen by rights before
+            if one.kind != "page":
+                hits.append(_hit_beside(one, wanted))
+                continue
+            body, language, markup = one.body, one.language, markup_of(one.cells)
+            title, at = marked(one.page, wanted, language), spot(body, wanted, language)
+            shown = passage(body, wanted, language, markup=markup, at=at)
+            place = at and places.heading_at(body, at.start, autolink=autolink_of(one.cells), markup=markup)
+            hits.append(Hit(one.page, one.time_ms, one.author, title, shown, language, place))
         return hits
+
+
+def _hit_beside(one: Document, wanted: Collection[str]) -> Hit:
+    """Return the hit of a comment or a file."""
+    shown = plain_passage(one.text, wanted)
+    if one.comment is not None:
+        title = [(one.page, False)]
+        return Hit(one.page, one.time_ms, one.author, title, shown, kind="comment", comment=one.comment.number)
+    assert one.file is not None, "it is no page"
+    name, current = one.file
+    if not shown and current.alt:
+        shown = marked(current.alt, wanted)
+    return Hit(one.page, one.time_ms, one.author, marked(name, wanted), shown, kind="file", file=name)
 
 
 def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
@@ -375,7 +378,10 @@ def _best_neighbour(connection: Connection, typed: str, languages: Sequence[str]
 
 
 def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, float]:
-    """Return the score of each page; ``count`` is the number of all pages of the wiki.  O(pages times stems)."""
+    """Return the score of each document; ``count`` is the number of all pages.  O(documents times stems).
+
+    Comments and files are many and short; so they count BESIDE of what a page of the same words does.
+    """
     chosen = list(pages)
     lengths = [1 << posting.length for postings in found.values() for posting in postings.values()]
     mean = sum(lengths) / len(lengths) if lengths else 1.0
@@ -386,7 +392,7 @@ def scores_of(pages: Iterable[bytes], found: Found, count: int) -> dict[bytes, f
             posting = postings.get(page)
             if posting is not None:
                 scores[page] += rarity * _dampened(posting, mean)
-    return scores
+    return {page: score if kind_of(page) == "page" else BESIDE * score for page, score in scores.items()}
 
 
 def ordered(scores: Mapping[bytes, float]) -> list[bytes]:

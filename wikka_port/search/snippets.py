@@ -58,6 +58,18 @@ def passage(
     return _cut(plain, wanted, language, is_begun=start > 0, continues=start + len(fragment) < len(body))
 
 
+def plain_passage(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
+    """Return the passage of a text without markup; its beginning if it has none of the words."""
+    text = text[:_READ_CHARS]
+    at = spot(text, wanted, language)
+    start = 0 if at is None else _line_start(text, at.start)
+    fragment = text[start : start + _FRAGMENT_CHARS]
+    words_of = " ".join(fragment.split())
+    if not words_of:
+        return []
+    return _cut(words_of, wanted, language, is_begun=start > 0, continues=start + len(fragment) < len(text))
+
+
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
     """Return the running text; if it has none of the words, put the headings with the words before it."""
     text = " ".join(read.text.split())

@@ -17,9 +17,10 @@ from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.page_rows import Cells, autolink_of, is_there, markup_of, text_in
 from wikka_port.schema import folded
+from wikka_port.search.beside_pages import kind_of
+from wikka_port.search.found_documents import Readable
 from wikka_port.search.page_text import headings, title_text
 from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_posting
-from wikka_port.search.searching import Readable
 from wikka_port.store import rows_in_steps
 
 TYPED_CHARS: Final = 100  # of the typed text; the rest is ignored
@@ -82,7 +83,8 @@ def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Postin
         batch_size=ROWS,
         limit=ROWS,
     )
-    return ((key_of(column), parse_posting(value)) for _, cells in rows for column, value in cells.items())
+    found = ((key_of(column), parse_posting(value)) for _, cells in rows for column, value in cells.items())
+    return ((key, posting) for key, posting in found if kind_of(key) == "page")
 
 
 # --- headings ------------------------------------------------------------------------------------

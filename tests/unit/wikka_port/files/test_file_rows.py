@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.golden import hold_to
 from wikka_port import schema
 from wikka_port.files import file_rows
-from wikka_port.files.file_rows import BlobState, CurrentFile, FileVersion, Upload
+from wikka_port.files.file_rows import BlobState, CurrentFile, FileVersion, Upload, version_cells
 from wikka_port.names import page_key
 
 HISTORY = page_key("Home Page")
@@ -53,7 +53,8 @@ UPLOAD = Upload(
 
 
 def cells(record: object) -> bytes:
-    return b"\n".join(column + b"=" + value for column, value in schema.cells_of(record).items())
+    cells = version_cells(record) if isinstance(record, FileVersion) else schema.cells_of(record)
+    return b"\n".join(column + b"=" + value for column, value in cells.items())
 
 
 def test_golden_bytes() -> None:

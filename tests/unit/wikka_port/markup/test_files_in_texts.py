@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from wikka_port.file_uses import is_of_file, key_of_file, key_of_name, targets_of_files
 from wikka_port.limits import FILES_MAX
 from wikka_port.markup.document import Document, parse, render
 from wikka_port.markup.file_slots import host_of
-from wikka_port.markup.formats import MARKDOWN, WIKKA
+from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.fragments import FileReference, FileSlot
-from wikka_port.markup.links import links
+from wikka_port.markup.links import files_named, links
 from wikka_port.moving.rewriting import rewritten
+from wikka_port.names import page_key
 
 
 def slots(document: Document) -> list[FileSlot]:
@@ -190,3 +192,38 @@ def test_words_in_the_place_of_a_picture_are_no_link_within_a_link() -> None:
     shown = render(parse(text), existing=set(), is_allowed=lambda host: False)
     assert ">see Picture: it</a> <a " in shown
     assert shown.count("<a ") == 2
+
+
+FURTHER = (
+    "|=|a|b|\n||[[x.png]]|[[y.pdf words]]||",
+    "- [[x.png]]\n  - {{image src='a.webp'}}\n> [[file:B/c.jpg]]",
+    '# Head [[x.png]]\n\n![alt](pic.png) ![[other.png|200]] [words](paper.pdf) <img src="in html.png">\n',
+    '==== [[x.png]] ====\n%%[[code.png]]%% ""<img src=\'y.png\'>"" [[Page]] [[#here]]',
+    "[[a.png b.png]] [[A.PNG]] [[a.png]]",
+)
+
+
+@pytest.mark.parametrize("markup", [WIKKA, MARKDOWN])
+@pytest.mark.parametrize("text", [*IN_BOTH, *FURTHER])
+def test_the_index_has_the_files_of_the_html(text: str, markup: str) -> None:
+    assert set(files_named(tokens(text, markup=markup))) == set(parse(text, markup=markup).files)
+
+
+def test_the_index_has_no_more_files_than_the_html() -> None:
+    text = " ".join(f"[[f{n}.png]]" for n in range(FILES_MAX + 5))
+    assert set(files_named(tokens(text))) == set(parse(text).files)
+    assert len(files_named(tokens(text))) == FILES_MAX
+
+
+def test_keys_of_files() -> None:
+    named = [FileReference("", "Plan.PDF"), FileReference("Other", "plan_b.pdf"), FileReference("", "LICENSE.xyzzy")]
+    found = targets_of_files("A/B", named)
+    assert found == {
+        key_of_file("A/B", "plan.pdf"): "plan.pdf",
+        key_of_name("PLAN.pdf"): "plan.pdf",
+        key_of_file("Other", "Plan B.pdf"): "plan b.pdf",
+        key_of_file("A/B", "license.xyzzy"): "license.xyzzy",
+    }
+    assert all(map(is_of_file, found))
+    assert len(set(map(len, found))) == 1
+    assert not is_of_file(page_key("Plan.PDF"))

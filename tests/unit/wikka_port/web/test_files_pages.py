@@ -12,6 +12,7 @@ from tests.support.exported_wiki import png_of
 from tests.support.file_forms import CONTENT_TYPE, PNG, multipart, send_files, upload
 from tests.support.wiki_client import WikiClient
 from wikka_port.files.content_types import SANDBOX
+from wikka_port.handlers import files as files_handler
 from wikka_port.rights.rules import PageRights, Privilege
 
 TEXT = b"a,b\n1,2\n"
@@ -202,3 +203,56 @@ def test_the_list_shows_small_versions_of_pictures_however_large(web: WikiClient
     upload(web, ("large.png", large), ("small.png", PNG), **{"keep-metadata": "yes"})
     shown = re.findall(r'class="thumb"[^>]*><img src="([^"]*)"', web.get("/HomePage/files").text)
     assert shown == ["/HomePage/files/large.png?v=1&amp;w=320", "/HomePage/files/small.png?v=1"]
+
+
+def test_the_page_of_a_file_names_the_pages_that_use_it(web: WikiClient) -> None:
+    upload(web, ("b.png", PNG), ("c.png", PNG + b"x"))
+    shown = web.get("/HomePage/file?file=b.png").text
+    assert "No page uses this file." in shown
+    assert "use this file. If" not in shown
+    web.wiki.save("HomePage", "[[B.png]]", author="Ann", base=1)
+    web.wiki.save("HomePage/Sub", "{{image src='b.png'}}", author="Ann", base=0)
+    web.wiki.save("Other", "[[b.png]] [[file:HomePage/c.png]]", author="Ann", base=0)
+    shown = web.get("/HomePage/file?file=b.png").text
+    assert "2 pages use this file." in shown
+    assert 'href="/HomePage~2FSub"' in shown
+    assert "/Other" not in shown
+    assert "1 page uses this file." in web.get("/HomePage/file?file=c.png").text
+    listed = web.get("/HomePage/backlinks?file=B.PNG").text
+    assert ("Pages that use" in listed, 'href="/HomePage~2FSub"' in listed, "/Other" in listed) == (True, True, False)
+    form = web.form("/HomePage/file?file=b.png")
+    assert web.post("/HomePage/file?file=b.png", {**form, "remove": "1"}).status_code == 303
+    removed = web.get("/HomePage/file?file=b.png").text
+    assert "These pages still name it:" in removed
+    assert 'href="/HomePage~2FSub"' in removed
+
+
+def test_a_long_list_of_uses_leads_onward(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_handler, "USERS_LISTED", 2)
+    upload(web, ("b.png", PNG))
+    for n in range(4):
+        web.wiki.save(f"HomePage/{n}", "[[b.png]]", author="Ann", base=0)
+    shown = web.get("/HomePage/file?file=b.png").text
+    assert "2+ pages use this file." in shown
+    assert "/HomePage/backlinks?file=b.png" in shown
+    assert all(f"HomePage~2F{n}" in web.get("/HomePage/backlinks?file=b.png").text for n in range(4))
+    assert web.get("/HomePage/backlinks?file=none.png").status_code == 404
+
+
+def test_only_administrators_may_erase_and_only_what_there_is(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"))
+    upload(web, ("a.txt", b"two"), replace="yes")
+    root, path = web.signed_in("Root", admin=True), "/HomePage/file?file=a.txt"
+    fields = {"erase": "1", "version": "1", "sure": "yes", "note": "why"}
+    assert "Erase a version" not in web.get(path).text
+    assert web.post(path, {**web.form(path), **fields}).status_code == 403
+    assert web.post(path, {**web.form(path), **fields, "sure": ""}).status_code == 403
+    assert web.get("/HomePage/files/a.txt?v=1").data == b"one"
+    assert root.post(path, {**root.form(path), **fields, "version": "9"}).status_code == 409
+    assert root.post(path, {**root.form(path), **fields, "sure": ""}).status_code == 409
+    done = root.post(path, {**root.form(path), **fields})
+    assert done.status_code == 303
+    assert "Version 1 is erased." in root.get(done.headers["Location"]).text
+    assert "is erased" not in root.get(path + "&erased=2").text, "an address alone says nothing"
+    assert web.get("/HomePage/files/a.txt?v=1").status_code == 404
+    assert web.get("/HomePage/files/a.txt").data == b"two"
