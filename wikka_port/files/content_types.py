@@ -27,12 +27,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.files.file_names import ending_of, with_ending
-from wikka_port.texts import _
+from wikka_port.texts import N_, _
 
 SNIFFED_BYTES: Final = 65_536  # Office's files name their parts this early
 SANDBOX: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # of every answer with a file's content
 ALL: Final = "all"
 OPAQUE: Final = "application/octet-stream"
+HEIC: Final = "image/heic"
+_NO_HEIC: Final = N_(
+    "This photograph is in the format HEIC, which few browsers show, and this wiki does not take it. Send it as JPEG: "
+    "on an iPhone choose Settings, Camera, Formats, Most Compatible; or share the picture, which converts it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,9 @@ TYPES: Final = (
     FileType("image/gif", ("gif",), picture=True, inline=True),
     FileType("image/webp", ("webp",), picture=True, inline=True),
     FileType("image/svg+xml", ("svg",), picture=True),  # within a page it runs no script; by itself it could
+    FileType("image/avif", ("avif",), picture=True, inline=True),
     # Their places and cameras cannot be removed yet, so they are taken only where the site says so.
-    FileType("image/avif", ("avif",), picture=True, inline=True, default=False),
-    FileType("image/heic", ("heic", "heif"), default=False),
+    FileType(HEIC, ("heic", "heif"), default=False),
     FileType("image/tiff", ("tif", "tiff"), default=False),
     FileType("image/bmp", ("bmp",)),
     FileType("image/x-icon", ("ico",)),
@@ -321,6 +326,8 @@ def fitting_name(name: str, found: FileType) -> str:
 def check_accepted(name: str, found: FileType, accepted: Collection[str]) -> None:
     """Raise NotAccepted unless the site takes files of this type; ``accepted`` has endings, or ALL."""
     if ALL not in accepted and not any(ending in accepted for ending in found.endings):
+        if found.media_type == HEIC:
+            raise NotAccepted(_(_NO_HEIC))
         raise NotAccepted(
             _("This wiki takes no files of the type .{ending}.", ending=ending_of(name) or found.endings[0])
         )

@@ -11,6 +11,8 @@ of what is kept; all else goes, known or not:
     WebP   kept: the picture, its alpha, animation and colour profile.  Its header states the file's length first, so a
            removed chunk becomes one of zeros with the name JUNK, which readers skip; the file keeps its length.
            The frames of an animation are copied with all that is in them
+    AVIF   kept: the pictures among its items, and the boxes that describe them.  Places in the file are counted from
+           its beginning, so it keeps its length: EXIF, XMP and unknown items become an empty EXIF and zeros
     GIF    copied; it has no place for EXIF
 
 The orientation is the one entry of EXIF that is kept, without which a photograph lies on its side.  A picture whose
@@ -24,10 +26,13 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, Literal
+
+from wikka_port.files.avif_boxes import META_BYTES_MAX, BadBox, Extent, cleaned
 
 EXIF_BYTES_MAX: Final = 1_048_576  # of one picture; a longer one is dropped, and with it the orientation
 UPRIGHT: Final = 1
@@ -47,7 +52,7 @@ class DamagedPicture(ValueError):
 class _Need:
     """The treatment that a reader needs for the next bytes of the stream."""
 
-    act: Literal["read", "copy", "skip", "zero", "scan", "rest", "end"]
+    act: Literal["read", "head", "copy", "skip", "zero", "scan", "rest", "end"]  # head: read, or the end of the file
     count: int = 0
 
 
@@ -87,7 +92,8 @@ class MetadataRemover:
 
     def finish(self) -> bytes:
         """Return the last bytes.  Raises DamagedPicture if the stream ended too early."""
-        if self._need is not None and self._need.act not in ("scan", "rest", "end"):
+        at_end = self._need is not None and self._need.act == "head" and not self._buffer
+        if self._need is not None and self._need.act not in ("scan", "rest", "end") and not at_end:
             raise DamagedPicture("it ends too early")
         done = bytes(self._buffer)  # of a JPEG that ends within its picture
         self._buffer.clear()
@@ -116,7 +122,7 @@ class MetadataRemover:
     def _step(self, need: _Need) -> bool:
         """Meet a need as far as the buffer allows; return whether it is met."""
         available = min(need.count, len(self._buffer))
-        if need.act == "read":
+        if need.act in ("read", "head"):
             return available == need.count and self._go(self._taken(available))
         if need.act == "scan":
             return self._scan()
@@ -385,5 +391,69 @@ def _gif(remover: MetadataRemover) -> _Reader:
     yield _REST
 
 
-_READERS: Final = {"image/jpeg": _jpeg, "image/png": _png, "image/webp": _webp, "image/gif": _gif}
+# --- AVIF --------------------------------------------------------------------------------------
+
+
+def _avif(remover: MetadataRemover) -> _Reader:
+    at, extents = 0, deque[Extent]()
+    has_meta = False
+    while True:
+        start = yield _Need("head", 8)
+        size, kind, head = int.from_bytes(start[:4], "big"), start[4:], 8
+        if size == 1:
+            start += yield _Need("read", 8)
+            size, head = int.from_bytes(start[8:], "big"), 16
+        if size < head and not (size == 0 and kind == b"mdat"):
+            raise DamagedPicture("a box of the AVIF has a wrong length")
+        remover.put_bytes(start)
+        if kind == b"meta" and not has_meta and size - head <= META_BYTES_MAX:
+            content = yield _Need("read", size - head)
+            try:
+                meta = cleaned(content)
+            except BadBox as damage:
+                raise DamagedPicture(str(damage)) from None
+            has_meta = True
+            extents.extend(meta.extents)
+            remover.measure(meta.width, meta.height)
+            remover.put_bytes(meta.content)
+            remover.count_removed(meta.erased_bytes)
+            if extents and extents[0].start < at + size:
+                raise DamagedPicture("metadata of the AVIF stands before its index")
+        elif kind == b"mdat":
+            yield from _avif_data(remover, at + head, at + size if size else None, extents)
+        elif kind == b"ftyp":
+            yield _Need("copy", size - head)
+        elif kind in (b"meta", b"moov"):
+            raise DamagedPicture("it is a film, or its index is too long")
+        else:
+            yield _Need("zero", size - head)
+        at += size
+
+
+def _avif_data(remover: MetadataRemover, at: int, end: int | None, extents: deque[Extent]) -> _Reader:
+    """Copy the data from ``at`` to ``end`` (None: all that follows), without the ``extents``."""
+    while extents and (end is None or extents[0].start < end):
+        one = extents.popleft()
+        if one.start < at or (end is not None and one.stop > end):
+            raise DamagedPicture("an item of the AVIF lies outside its data")
+        yield _Need("copy", one.start - at)
+        if one.content:
+            yield _Need("read", len(one.content))
+            remover.put_bytes(one.content)
+            remover.count_removed(len(one.content))
+        yield _Need("zero", one.stop - one.start - len(one.content))
+        at = one.stop
+    if end is None:
+        yield _REST
+    else:
+        yield _Need("copy", end - at)
+
+
+_READERS: Final = {
+    "image/jpeg": _jpeg,
+    "image/png": _png,
+    "image/webp": _webp,
+    "image/gif": _gif,
+    "image/avif": _avif,
+}
 REMOVABLE: Final = frozenset(_READERS)

@@ -36,10 +36,16 @@ PIXELS_MAX: Final[Mapping[str, int]] = {  # a JPEG is decoded in an eighth to ha
     "image/jpeg": 80_000_000,
     "image/png": 16_000_000,
     "image/webp": 16_000_000,
+    "image/avif": 16_000_000,
 }
 QUALITY: Final = 80  # of WebP, in which all smaller versions are
 PROFILE_BYTES_MAX: Final = 100_000  # of colours; a picture with a larger one loses it
-_FORMATS: Final[Mapping[str, str]] = {"image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP"}
+_FORMATS: Final[Mapping[str, str]] = {
+    "image/jpeg": "JPEG",
+    "image/png": "PNG",
+    "image/webp": "WEBP",
+    "image/avif": "AVIF",
+}
 _NONE_WIDTH: Final = 0
 CAN_MAKE: Final = importlib.util.find_spec("PIL") is not None
 _ORIENTATION: Final = 0x0112  # of EXIF
