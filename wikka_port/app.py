@@ -25,7 +25,7 @@ from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, METHODS
-from wikka_port.handlers.download import handle_download
+from wikka_port.handlers.files_origin import answer_at_files, file_answer, is_at_files
 from wikka_port.hosts import Hosts
 from wikka_port.limits import QUICK_CHARS
 from wikka_port.markup.code_blocks import use_renderers
@@ -109,7 +109,10 @@ class Application:
                 return name, _error(self._site, 403, _("Not by this name"), refusal)
             where = route(request.path, self._site.config.root_page)
             name = where.handler
-            response = self._answer(request, where)
+            if is_at_files(self._site, request):
+                response = self._answer_at_files(request, where)
+            else:
+                response = self._answer(request, where)
         except InvalidName as problem:
             response = _error(self._site, 400, _("Not a page name"), str(problem))
         except StoreUnavailable as away:
@@ -135,6 +138,13 @@ class Application:
             response = _error(self._site, 500, _("Something went wrong"), message)
         return name, response
 
+    def _answer_at_files(self, request: Request, where: Route) -> Response:
+        if where.kind == "reserved" and where.handler == "health":
+            return _reserved(self._site, where.handler)
+        address = request.remote_addr or ""
+        visitor = replace(unregistered(self._site.networks.of(address)), address=address)
+        return answer_at_files(self._site, request, where, visitor)
+
     def _answer(self, request: Request, where: Route) -> Response:
         site = self._site
         if request.path.endswith(SCRIPT) and request.method in ("GET", "HEAD"):
@@ -150,7 +160,7 @@ class Application:
             site = site.for_visitor(_visitor(site, request))
             speak(site.language_of(site.visitor))
             try:
-                return handle_download(site, request, where.name, where.file)
+                return file_answer(site, request, where)
             except NotAllowed as refused:
                 return forbidden(site, refused)
         if where.kind in ("page", "site"):
@@ -177,7 +187,8 @@ def make_application(
     counters: Counters | None = None,
 ) -> WSGIApplication:
     use_renderers(dict(config.files.renderers))
-    site, hosts = make_site(wiki, config, clock, buckets, counters), Hosts.of(config.host, config.allow_host)
+    own = [config.files.origin.partition("://")[2].partition(":")[0]] if config.files.origin else []
+    site, hosts = make_site(wiki, config, clock, buckets, counters), Hosts.of(config.host, (*config.allow_host, *own))
     application: WSGIApplication = Application(site, hosts)
     return ProxyFix(application, x_for=config.proxies, x_proto=config.proxies) if config.proxies else application
 

@@ -36,10 +36,11 @@ class FileConfig:
     picture_hosts: tuple[str, ...] = ()  # whose pictures are shown where ``foreign_pictures`` is "listed"
     renderers: tuple[tuple[str, str], ...] = ()  # language of code, address that draws it (``markup.code_blocks``)
     shared_page: str = "Files"  # the page whose files all pages can name; "": none
+    origin: str = ""  # at which files that everybody may read are served, as https://files.example; "": the wiki's own
 
     @property
     def pictures(self) -> PictureSources:
-        return PictureSources(self.foreign_pictures or "none", self.picture_hosts)
+        return PictureSources(self.foreign_pictures or "none", self.picture_hosts, self.origin)
 
 
 @dataclass(frozen=True, slots=True)

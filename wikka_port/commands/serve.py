@@ -49,6 +49,8 @@ def serve(store: StoreOptions, secret_file: Path | None, log_level: str, **given
     store_host, store_port = store.place
     speak_the_language(given)
     accounts, files, metrics_at = taken_accounts(given), taken_files(given), taken_metrics(given)
+    if files.origin and files.origin == accounts["public_url"].lower().rstrip("/"):
+        raise click.UsageError("--files-url is --public-url: it has to be another name, at which only files are served")
     secret = secret_from(secret_file) if secret_file else b""
     config = WikiConfig(
         store_host=store_host,

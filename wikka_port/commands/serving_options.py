@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -79,6 +80,7 @@ ACCOUNT_OPTIONS: Final = (
     ),
 )
 
+_HOST_AND_PORT: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?")
 FILE_OPTIONS: Final = (
     setting(
         "--file-bytes-max",
@@ -101,6 +103,13 @@ FILE_OPTIONS: Final = (
         show_default=True,
         metavar="NAME",
         help="The page whose files all pages can name; an empty NAME: none.",
+    ),
+    setting(
+        "--files-url",
+        default="",
+        metavar="URL",
+        callback=lambda _context, _option, given: _checked_origin(given),
+        help="A second origin of this wiki, as https://files.example, for files that everybody may read.",
     ),
     setting(
         "--foreign-pictures",
@@ -142,6 +151,7 @@ def taken_files(given: dict[str, Any]) -> FileConfig:
         picture_hosts=hosts,
         renderers=tuple(map(checked_renderer, given.pop("renderer"))),
         shared_page=shared_page,
+        origin=given.pop("files_url"),
     )
 
 
@@ -152,6 +162,15 @@ def _checked_picture_hosts(given: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(checked_host, given))
     except ValueError as wrong:
         raise click.BadParameter(str(wrong)) from None
+
+
+def _checked_origin(given: str) -> str:
+    """Return an origin in lower case, without a slash at its end.  Raises click.BadParameter."""
+    origin = given.strip().lower().rstrip("/")
+    scheme, _, host = origin.partition("://")
+    if origin and (scheme not in ("http", "https") or not _HOST_AND_PORT.fullmatch(host)):
+        raise click.BadParameter(f"'{given}' is no origin: write https://files.example, without a path")
+    return origin
 
 
 def _endings(given: str) -> frozenset[str]:

@@ -24,6 +24,7 @@ _HOST: Final = re.compile(
 class PictureSources:
     kind: Literal["none", "listed", "all"] = "all"
     hosts: tuple[str, ...] = ()  # as ``checked_host`` returns them; only of "listed"
+    origin: str = ""  # at which the wiki's own files are served, if not at the wiki's own
 
     def allows(self, host: str) -> bool:
         """Return whether pictures of a host are shown, which ``file_slots.host_of`` found; "" is this site."""
@@ -36,9 +37,11 @@ class PictureSources:
     @property
     def policy(self) -> str:
         """The value of ``img-src``."""
+        own = (self.origin,) if self.origin else ()
         if self.kind == "all":
-            return "'self' https: data:"
-        return " ".join(("'self'", "data:", *(f"https://{host}" for host in self.hosts if self.kind == "listed")))
+            return " ".join(("'self'", "https:", "data:", *own))
+        listed = (f"https://{host}" for host in self.hosts if self.kind == "listed")
+        return " ".join(("'self'", "data:", *own, *listed))
 
 
 ALL_PICTURES: Final = PictureSources()
