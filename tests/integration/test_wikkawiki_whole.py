@@ -29,22 +29,38 @@ from wikka_port.wikkawiki.source_database import copied
 
 pytestmark = pytest.mark.skipif(not IS_DEEP, reason="minutes of a WikkaWiki's move over kills: with COLUMNAR_DEEP")
 SEED = seed(392)
-PAGES, REVISIONS, COMMENTS, PEOPLE = 1_000, 10_000, 2_000, 200
+PAGES, REVISIONS, COMMENTS, PEOPLE, FILES = 1_000, 10_000, 2_000, 200, 300
+
+
+def tags_of(made: WikkaWiki) -> list[str]:
+    place = made.columns["pages"].index("tag")
+    return sorted({(row[place] or b"").decode() for row in made.pages})
 
 
 def whole_wiki(version: Version) -> WikkaWiki:
     made = random_wiki(version, SEED, pages=PAGES, revisions=REVISIONS, users=PEOPLE)
-    draw = Random(SEED)
+    draw, tags = Random(SEED), tags_of(made)
     for number in range(COMMENTS):
         values = {
             "id": str(number + 1),
-            "page_tag": f"Page{draw.randrange(PAGES)}",
+            "page_tag": draw.choice(tags),
             "time": "2010-01-01 00:00:00",
             "comment": f"comment {number}",
             "user": "host.example",
         }
         made.comments.append(tuple(values[one].encode() if one in values else None for one in made.columns["comments"]))
     return made
+
+
+def upload_files(made: WikkaWiki, folder: Path) -> Path:
+    """Make a folder as WikkaWiki has it: files of some pages, a few of them large or equal."""
+    draw, tags = Random(SEED + 1), tags_of(made)
+    for number in range(FILES):
+        place = folder / draw.choice(tags) / f"file{number}.txt"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        large = draw.randbytes(3_000_000 if number % 50 == 1 else 1_000).hex().encode()
+        place.write_bytes(b"the same" if number % 10 == 0 else large)
+    return folder
 
 
 @pytest.mark.lasts(400)
@@ -56,6 +72,7 @@ def test_a_whole_wiki_comes_over_three_kills_and_all_its_users_sign_in(tmp_path:
     (tmp_path / "wikka.sql").write_bytes(dump_of(old.tables()))
     with StoreThread(tmp_path / "store") as store:
         command = [sys.executable, "-m", "wikka_port.cli", "import-wikkawiki", "--dump", str(tmp_path / "wikka.sql")]
+        command += ["--uploads", str(upload_files(old, tmp_path / "uploads"))]
         command += ["--store", f"127.0.0.1:{store.port}", "--indexes=application"]
         wiki = Wiki("127.0.0.1", store.port, indexes="application")
         wiki.prepare()
@@ -64,7 +81,7 @@ def test_a_whole_wiki_comes_over_three_kills_and_all_its_users_sign_in(tmp_path:
             found = [cells for _, cells in wiki.store.run(lambda c: list(c.table(schema.IMPORTS).scan()))]
             return max((int(cells.get(b"meta:pages", b"0")) for cells in found), default=0)
 
-        for most in (100, 400, 700):
+        for most in (100, 300, 500):
             running = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(tmp_path)})
             until(lambda n=most, ran=running: pages_done() >= n or ran.poll() is not None, within_s=600)
             assert running.poll() is None, "it ended before it was killed"
@@ -74,9 +91,8 @@ def test_a_whole_wiki_comes_over_three_kills_and_all_its_users_sign_in(tmp_path:
         print(done.stdout, done.stderr)
         assert done.returncode == 0
         assert "went on behind page " in done.stderr
-        for kind, number in (
-            *(("revisions", REVISIONS), ("rights", PAGES), ("accounts", PEOPLE), ("comments", 2_000)),
-        ):
+        moved = {"revisions": REVISIONS, "rights": PAGES, "accounts": PEOPLE, "comments": COMMENTS, "files": FILES}
+        for kind, number in moved.items():
             assert re.search(rf"^{kind}: {number:,} there, {number:,} here, equal: [0-9a-f]{{64}}$", done.stdout, re.M)
         cells = repr(store.dump(USERS, SITE))
         hashes = [value.decode() for row in old.users for value in row if value is not None and len(value) >= 32]
