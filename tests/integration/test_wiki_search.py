@@ -372,3 +372,23 @@ def test_a_posting_in_the_row_of_another_bucket_is_a_difference(wiki: Wiki) -> N
     wiki.store.run(misplace)
     assert len(check(wiki).differences) == 1
     assert check(wiki, repair=True).left == ()
+
+
+def names_in_order(wiki: Wiki, asked: str) -> list[str]:
+    query = parse(asked, wiki.languages())
+    return [hit.name for page in (1, 2, 3) for hit in wiki.search(query, page=page, pages=100).hits]
+
+
+def test_what_was_found_is_ordered_over_all_pages_of_results(wiki: Wiki) -> None:
+    names = [f"Sky {number:02}" for number in range(25)]
+    for name in names:
+        save(wiki, name, "quasar " * (1 + int(name[-2:]) % 5), author="Ann" if int(name[-2:]) % 2 else "Ben")
+    save(wiki, "sky 07b", "quasar")
+    save(wiki, "Sky 03", "quasar again")
+    assert sorted(names_in_order(wiki, "quasar")) == sorted([*names, "sky 07b"])
+    by_name = sorted([*names, "sky 07b"], key=str.lower)
+    assert names_in_order(wiki, "quasar sort:name") == by_name
+    changed = names_in_order(wiki, "sort:changed quasar")
+    assert changed[:3] == ["Sky 03", "sky 07b", "Sky 24"]
+    assert changed[3:] == [name for name in reversed(names[:-1]) if name != "Sky 03"]
+    assert names_in_order(wiki, "quasar by:ann sort:name") == sorted([*names[1::2], "sky 07b"], key=str.lower)

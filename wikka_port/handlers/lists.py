@@ -24,7 +24,7 @@ from wikka_port.page_tree import searched_prefix, tree_of
 from wikka_port.refusals import missing_file, missing_page
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded
-from wikka_port.search.query import QUERY_CHARS, parse
+from wikka_port.search.query import QUERY_CHARS, parse, unsorted
 from wikka_port.search.searching import COUNTED, PER_PAGE
 from wikka_port.site import Site, feed_answer, number, redirect, unindexed
 from wikka_port.texts import _w
@@ -172,8 +172,9 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
     """Search ``?q=words&page=2``; with ``&go=1`` redirect to the page of that name if it exists."""
     typed = " ".join(request.args.get("q", "").split())[: QUERY_CHARS + 1]
     page = min(max(1, number(request, "page") or 1), PAGES_MAX)
+    plain = unsorted(typed)
     try:
-        exact = normalise(typed)
+        exact = normalise(plain)
     except InvalidName:
         exact = ""
     is_name = bool(exact)
@@ -186,10 +187,11 @@ def handle_search(site: Site, request: Request, name: str) -> Response:
     found = site.wiki.search(query, page=page, pages=site.rough_page_count.get())
     names: Sequence[str] = ()
     if is_name and not found.hits and not query.is_empty:
-        names, _ = page_of(site.wiki.search_titles(typed, limit=NAMES_FOUND + 1), NAMES_FOUND)
+        names, _ = page_of(site.wiki.search_titles(plain, limit=NAMES_FOUND + 1), NAMES_FOUND)
     return site.html(
         "search.html",
         asked=typed[:QUERY_CHARS],
+        unsorted=plain[:QUERY_CHARS],
         exact=exact,
         exists=exists,
         query=query,

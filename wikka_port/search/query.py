@@ -9,6 +9,7 @@
     category:Wiki          the page is in this category
     kind:comment           comments alone; also kind:page, kind:file
     changed:>2026-01-01    the last edit is of that day or later; < before that day
+    sort:changed           what was found, the last changed first; sort:name by name
 
 Any text is a query: parts that cannot be understood are reported in ``problems``, and the rest is searched.
 """
@@ -28,7 +29,9 @@ from wikka_port.texts import N_, _
 
 QUERY_CHARS: Final = 300
 WORDS_MAX: Final = 16  # of a query
-_PART: Final = re.compile(r'(-?)(?:(in|by|category|changed|kind):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
+_PART: Final = re.compile(r'(-?)(?:(in|by|category|changed|kind|sort):)?(?:"([^"]*)"?|(\S+))', re.IGNORECASE)
+_SORT: Final = re.compile(r"(?<!\S)-?sort:(?:\"[^\"]*\"?|\S*)", re.IGNORECASE)
+SORTS: Final = ("changed", "name")
 _DAY: Final = re.compile(r"([<>]?)=?(\d{4}-\d{2}-\d{2})")
 
 Phrase = tuple[str, ...]  # consecutive stems; mostly one
@@ -47,6 +50,7 @@ class Query:
     author: str = ""
     category: str = ""
     kind: str = ""  # of KINDS; "": all
+    sort: str = ""  # of SORTS; "": the best first
     from_ms: int | None = None
     before_ms: int | None = None
     problems: tuple[str, ...] = ()
@@ -78,6 +82,11 @@ def parse(typed: str, languages: Sequence[str] = (ENGLISH,)) -> Query:
     return reader.query()
 
 
+def unsorted(typed: str) -> str:
+    """Return a typed search without its order."""
+    return " ".join(_SORT.sub(" ", typed).split())
+
+
 def _parts(text: str) -> Iterator[tuple[bool, str, str, bool]]:
     for found in _PART.finditer(text):
         minus, name, quoted, bare = found.groups()
@@ -102,6 +111,9 @@ class _Reader:
         elif name == "kind" and value.lower().rstrip("s") not in KINDS:
             said = N_("“{typed}” is nothing that is searched; write kind:page, kind:comment or kind:file.")
             self.problems.append(_(said, typed=f"kind:{value}"))
+        elif name == "sort" and value.lower() not in SORTS:
+            said = N_("“{typed}” is no order; write sort:changed or sort:name.")
+            self.problems.append(_(said, typed=f"sort:{value}"))
         elif name:
             self._filters[name] = value.replace("_", " ").strip()
         elif value.lower() == "or" and not is_quoted and not is_excluded:
@@ -155,6 +167,7 @@ class _Reader:
             prefix=self._filters.get("in", ""),
             author=self._filters.get("by", ""),
             kind=self._filters.get("kind", "").lower().rstrip("s"),
+            sort=self._filters.get("sort", "").lower(),
             category=self._filters.get("category", ""),
             from_ms=self._days.get("from"),
             before_ms=self._days.get("before"),

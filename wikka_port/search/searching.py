@@ -15,7 +15,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from columnar.client import Connection
 from wikka_port import schema
@@ -85,6 +85,21 @@ class Results:
     beside: bool = False  # whether some of them are comments or files
 
 
+class Kept(NamedTuple):
+    """A document that was found, as far as an order needs it."""
+
+    key: bytes
+    page: str
+    time_ms: int
+
+
+def sorted_by(sort: str, found: list[Kept]) -> list[Kept]:
+    """Return what was found by name, by the last change, or with "" as it is: the best first."""
+    if sort == "name":
+        return sorted(found, key=lambda one: (folded(one.page), one.page, one.key))
+    return sorted(found, key=lambda one: (-one.time_ms, one.key)) if sort == "changed" else found
+
+
 ALL: Final = Rights()
 NOTHING: Final = Results([], 0, False, False)
 
@@ -122,9 +137,9 @@ class _Search:
         order = self._order()
         first = (page - 1) * PER_PAGE
         if self._needs_rows(order):
-            kept = self._kept(order)
-            has_more = len(kept) > COUNTED
-            kept = kept[:COUNTED]
+            found = self._kept(order)
+            has_more = len(found) > COUNTED
+            kept = [one.key for one in sorted_by(self._query.sort, found[:COUNTED])]
         else:
             kept, has_more = order[:COUNTED], len(order) > COUNTED
         hits = self._hits(kept[first : first + PER_PAGE])
@@ -250,16 +265,17 @@ class _Search:
 
     def _needs_rows(self, order: Sequence[bytes]) -> bool:
         """Return whether rows of the documents decide which of them are found."""
-        is_filtered = self._rights.pages is not None or self._query.has_filters or self._phrases()
+        query = self._query
+        is_filtered = self._rights.pages is not None or query.has_filters or bool(query.sort) or self._phrases()
         return is_filtered or any(kind_of(key) != "page" for key in order)
 
-    def _kept(self, order: Sequence[bytes]) -> list[bytes]:
+    def _kept(self, order: Sequence[bytes]) -> list[Kept]:
         """Return those of the documents that pass filters, rights and phrases, in their order; ends after COUNTED."""
         has_phrases = self._phrases()
         if has_phrases and len(order) > PHRASES_READ:
             self._is_cut = True
             order = order[:PHRASES_READ]
-        kept: list[bytes] = []
+        kept: list[Kept] = []
         left = PHRASES_CHARS
         step = _STEP if has_phrases else 500
         for at in range(0, len(order), step):
@@ -272,7 +288,7 @@ class _Search:
                     self._is_cut = True
                     return kept
                 if not has_phrases or self._has_phrases(one):
-                    kept.append(one.key)
+                    kept.append(Kept(one.key, one.page, one.time_ms))
             if len(kept) > COUNTED:
                 break
         return kept

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wikka_port.search.postings import Posting
-from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse
+from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse, unsorted
 from wikka_port.search.searching import ordered, scores_of
 from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
 from wikka_port.search.words import ALPHABETS, LETTERS_MAX, NEIGHBOURS_MAX, SPELLED_MAX, _letters, neighbours, stem_of
@@ -29,6 +29,16 @@ def test_filters() -> None:
     day = parse("moon changed:2026-01-01")
     assert (day.from_ms, day.before_ms) == (1_767_225_600_000, 1_767_225_600_000 + DAY_MS)
     assert parse("moon changed:<2026-01-01").before_ms == 1_767_225_600_000
+
+
+def test_an_order_is_no_word_and_can_be_taken_away() -> None:
+    asked = parse("moon SORT:Changed landing")
+    assert (asked.sort, asked.typed, asked.has_filters) == ("changed", ("moon", "landing"), False)
+    assert parse("moon").sort == ""
+    assert parse("moon sort:size").problems == ("“sort:size” is no order; write sort:changed or sort:name.",)
+    assert parse("sort:name").is_empty
+    assert unsorted("moon sort:changed  landing SORT:name x-sort:y") == "moon landing x-sort:y"
+    assert unsorted('sort:"name" "moon sort"') == '"moon sort"'
 
 
 def test_a_word_of_several_parts_is_a_phrase() -> None:

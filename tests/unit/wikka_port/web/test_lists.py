@@ -121,6 +121,13 @@ def test_search(web: WikiClient) -> None:
         assert web.get("/-/search?" + nonsense).status_code == 200, nonsense[:20]
 
 
+def test_an_order_is_no_part_of_a_name(web: WikiClient) -> None:
+    text = web.get("/-/search?q=New+thing+sort:name").text
+    assert 'href="/New_thing/edit"' in text
+    assert "sort:name" in text.partition('class="search-big"')[2][:300], "it stays in the field"
+    assert web.get("/-/search?q=sort:name&go=1").status_code == 200
+
+
 def test_titles_are_streamed_in_order() -> None:
     web = WikiClient()
     names = [f"Page {n:05}" for n in range(2_500)]
