@@ -10,7 +10,8 @@ Invariants:
     I2. Text that MediaWiki does not read as markup is no markup in the result: it shows as the author's text.
     I3. Nothing vanishes uncounted: a construct without a counterpart is shown as typed, or is counted by kind.
 
-Templates are not expanded (a dump has no parser): ``mediawiki_templates`` puts words, notes and tables in their place.
+Only simple templates are expanded (``mediawiki_expansion``), for a dump has no parser functions: for all other calls
+``mediawiki_templates`` puts words, notes and tables in their place.  ``mediawiki_notes`` puts the footnotes.
 Knows nothing of dumps, of stores and of authors.
 """
 
@@ -23,8 +24,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from wikka_port.markup.mediawiki_html import DEPTH_MAX, as_wikitext
-from wikka_port.markup.mediawiki_inline import CONTENTS, heading_of, inline, plain_label
+from wikka_port.markup.mediawiki_inline import CONTENTS, heading_of, inline
 from wikka_port.markup.mediawiki_links import forced_link, link_name
+from wikka_port.markup.mediawiki_notes import note_texts, put_notes
 from wikka_port.markup.mediawiki_pieces import (
     JOIN,
     MARK,
@@ -34,7 +36,6 @@ from wikka_port.markup.mediawiki_pieces import (
     code_block,
     literal,
     mono,
-    note_place,
     unescape,
 )
 from wikka_port.markup.mediawiki_scan import scan
@@ -319,19 +320,11 @@ def _preformatted(draft: Draft, lines: list[str]) -> str:
 def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
     """Return the end of the page: notes (or put them at their mark in ``before``), other languages, categories."""
     blocks: list[_Block] = []
-    if draft.notes:
-        notes = "\n".join(
-            f"~1) {_note_text(draft, note.content, note.name)} {note_place(number, is_used=note.is_used)}".rstrip()
-            for number, note in enumerate(draft.notes, 1)
-        )
-        place = ("paragraph", draft.notes_mark or "")
-        if place in before:
-            before[before.index(place)] = ("paragraph", notes)
-        else:
-            blocks += [("line", "----"), ("list", notes)]
+    notes = note_texts(draft)
     if draft.sources:
-        shown = "".join(text for _kind, text in (*before, *blocks))
-        blocks.append(("paragraph", source_table(draft, shown)))
+        blocks.append(("paragraph", source_table(draft, "".join((*(text for _kind, text in before), *notes)))))
+    if notes:
+        blocks = [*put_notes(draft, notes, before, blocks), *blocks]
     unlinked = [name for name, link in draft.languages.items() if not link]
     if unlinked:
         blocks.append(("paragraph", mono("; ".join(unlinked))))
@@ -341,11 +334,3 @@ def _tail(draft: Draft, before: list[_Block]) -> list[_Block]:
         links = " · ".join(forced_link(draft, page, label) for page, label in draft.categories.items())
         blocks += [("line", "----"), ("paragraph", links)]
     return blocks
-
-
-def _note_text(draft: Draft, content: str | None, name: str) -> str:
-    shown = inline(draft, content) if content else ""
-    if shown:
-        return shown
-    draft.unconverted["reference without text"] += 1
-    return literal(f"[{plain_label(draft, name) or '?'}]")

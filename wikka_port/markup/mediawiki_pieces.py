@@ -69,7 +69,7 @@ class Piece:
 class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
-    is_used: bool = False  # whether a mark refers to it
+    marks: tuple[int, ...] = ()  # the numbers of the pieces that refer to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,9 @@ class Draft:
         if content and note.content not in (None, content):
             self.unconverted["reference defined twice"] += 1
         known = note.content if note.content is not None else content or None
-        self.notes[number - 1] = Note(known, name, is_used=note.is_used or is_use)
-        return self.mark(Piece(note_mark(number, is_first=is_use and not note.is_used)))
+        marks = (*note.marks, len(self.pieces)) if is_use else note.marks
+        self.notes[number - 1] = Note(known, name, marks)
+        return self.mark(Piece(note_mark(number, is_first=is_use and not note.marks)))
 
     def edges(self, text: str) -> tuple[str, str]:
         """Return the first and the last EDGE_CHARS of ``text`` with its marks expanded; a short text is both."""
@@ -206,13 +207,28 @@ class Draft:
                     reached.add(number)
                     waiting.append(self.pieces[number].inline)
 
+    def replace(self, number: int, piece: Piece) -> None:
+        """Put another piece in the place of a mark; its neighbours are guarded with regard to the one before."""
+        self.pieces[number] = piece
+
+    def marks_in(self, text: str) -> Iterator[int]:
+        """Yield the numbers of the marks in ``text`` and in their pieces, in the order of the expanded text."""
+        levels = [iter(MARK.findall(text))]
+        while levels:
+            number = next(levels[-1], None)
+            if number is None:
+                levels.pop()
+                continue
+            yield int(number)
+            levels.append(iter(MARK.findall(self.pieces[int(number)].inline)))
+
     def plain(self, text: str) -> str:
         """Return ``text`` with its marks replaced by plain text, cut to PLAIN_CHARS_MAX."""
         plain = MARK.sub(lambda match: self.pieces[int(match[1])].plain, text)
         return plain if len(plain) <= PLAIN_CHARS_MAX else plain[: PLAIN_CHARS_MAX - 1] + "…"
 
-    def expand(self, text: str) -> str:
-        """Replace every mark by its piece, and collect the links in the result.
+    def expand(self, text: str, *, is_final: bool = True) -> str:
+        """Replace every mark by its piece, and collect the links in the result if it is the page's.
 
         This is not recursive, since pieces may be nested as deep as the text is long.
         """
@@ -222,11 +238,14 @@ class Draft:
             for part in levels[-1]:
                 if isinstance(part, int):
                     piece = self.pieces[part]
-                    if piece.page:
+                    if piece.page and is_final:
                         self.links.setdefault(piece.page)
+                    if piece.inline.startswith("[^") and out and out[-1].endswith("["):
+                        out.append(JOIN)  # else the bracket before and that of the note begin a link
                     levels.append(_split(piece.inline))
                     break
-                out.append(part)
+                if part:
+                    out.append(part)
             else:
                 levels.pop()
         return "".join(out)

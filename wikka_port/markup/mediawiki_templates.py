@@ -1,4 +1,4 @@
-"""(pure) Conversion of template calls to words, notes and tables, since the importer does not expand templates.
+"""(pure) Conversion of template calls to words, notes and tables, for templates that cannot be expanded.
 
     text       templates that only format words (nowrap, lang, convert, dates) become the words
     citation   becomes a line of author, year, title and publication
@@ -8,7 +8,7 @@
     unknown    all others are their last words, or their name in brackets; nothing if they fill their line.
                Their source is listed in one folded table at the end of the page
 
-The text of a template itself is never expanded, so its output is not guessed, and no call becomes an action.
+No call becomes an action.  ``mediawiki_expansion`` expands the dump's own simple templates.
 
 Knows nothing of the positions of calls; ``mediawiki_scan`` finds them.
 """
@@ -91,7 +91,8 @@ _SILENT_NAMES: Final = (
 _SILENT: Final = re.compile(
     rf"(?:{_SILENT_NAMES}|toc.*|col-.*|div col.*|use .*|pp-.*|clean ?up.*|expand.*|merge.*|clarif.*|dead ?link.*"
     r"|better source.*|(?:.*[ -])?stub|nav.*|portal.*|sister.*|succession.*|s-.*|commons.*|wiktionary|wikisource"
-    r"|(?:.*-)?inline|.*#invoke:(?:navbox|sidebar).*)"
+    r"|r from .*|other uses.*|ref ?improve.*|unreferenced.*|more footnotes|disambig.*|wikiquote|wikibooks"
+    r"|col(?:begin|end)|(?:.*-)?inline|.*#invoke:(?:navbox|sidebar).*)"
 )
 _SWITCH: Final = re.compile(r"[^\W\d_]{4,}:")  # DEFAULTSORT:, in capitals of any language
 

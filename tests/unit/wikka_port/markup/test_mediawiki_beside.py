@@ -156,9 +156,7 @@ def test_pages_below_a_page(title: str, link: str, ours: str) -> None:
     assert text(link, title) == ours
 
 
-@pytest.mark.parametrize(
-    "call", ["{{clear}}", "{{a}}{{b|c=d}}", "{{DEFAULTSORT:Key}}", "<includeonly>x</includeonly>"]
-)
+@pytest.mark.parametrize("call", ["{{clear}}", "{{a}}{{b|c=d}}", "{{DEFAULTSORT:Key}}", "<includeonly>x</includeonly>"])
 @pytest.mark.parametrize(
     ("line", "ours"),
     [
@@ -186,7 +184,7 @@ def test_a_heading_before_a_call_that_shows_nothing_is_one(behind: str) -> None:
 def test_what_stands_in_its_line_when_lines_are_read_begins_no_block_behind_it(thing: str) -> None:
     for line, seen in (("== H ==", "== H =="), ("* a", "* a")):
         page = html.unescape(re.sub("<[^>]+>", "", shown(f"{thing}{line}")))
-        assert page.removeprefix("[1]").startswith(seen), page
+        assert page.removeprefix("1").startswith(seen), page
     assert "<h" not in shown(f"== H =={thing}").partition("<hr")[0]
 
 
@@ -323,19 +321,56 @@ def test_the_page_in_other_languages_is_linked_to_at_the_end() -> None:
     )
 
 
+def links_of_notes(page: str) -> tuple[list[str], list[str]]:
+    """The addresses of the marks, and those back, in their order."""
+    hrefs = re.findall('href="#((?:s-)?(?:n-|note_|r-|use_)[0-9]+)"', page)
+    ids = re.findall('id="((?:s-)?(?:n-|note_|r-|use_)[0-9]+)"', page)
+    assert sorted(set(ids)) == sorted(ids)
+    assert set(hrefs) <= set(ids)
+    return [one for one in hrefs if "n-" in one or "note" in one], [one for one in hrefs if "r-" in one or "use" in one]
+
+
 def test_a_note_and_its_first_mark_lead_to_each_other() -> None:
     source = 'a<ref name="n">one</ref> b<ref>two "x"</ref> c<ref name="n" />\n\n<references />'
-    page = shown(source)
-    for number in (1, 2):
-        assert page.count(f'id="s-use_{number}"') == page.count(f'id="s-note_{number}"') == 1
-        assert page.count(f'href="#s-use_{number}"') == 1
-    assert (page.count('href="#s-note_1"'), page.count('href="#s-note_2"')) == (2, 1)
-    assert page.index('id="s-use_1"') < page.index('id="s-use_2"') < page.index('id="s-note_1"')
+    assert links_of_notes(shown(source)) == (["n-1", "n-2", "n-1"], ["r-1", "r-2"])
+    page = shown("== h<ref>zero</ref> ==\n" + source)
+    assert links_of_notes(page) == (
+        ["s-note_1", "s-note_2", "s-note_3", "s-note_2"],
+        ["s-use_1", "s-use_2", "s-use_3"],
+    )
 
 
 def test_a_note_that_no_mark_leads_to_leads_nowhere() -> None:
     page = shown('a<references><ref name="n">one</ref></references>')
     assert "one" in page
-    assert "s-use_1" not in page
+    assert links_of_notes(page) == ([], [])
     defined_there = shown('a<ref name="n" /> b<ref name="n" /><references><ref name="n">one</ref></references>')
-    assert (defined_there.count('id="s-use_1"'), defined_there.count('href="#s-use_1"')) == (1, 1)
+    assert links_of_notes(defined_there) == (["n-1", "n-1"], ["r-1"])
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["x||y", "x^]y", "x[^y", "<nowiki>{{x</nowiki>", "%%", "x[", "{{efn|y}}", "<math>x</math> ==", "]x", "x^", "\n"],
+)
+@pytest.mark.parametrize("place", ["a{}b", "* a{}b", "{{|\n| a{}b || c\n|}}", "; a{} : b", "== a{}b =="])
+def test_a_note_of_any_text_shows_it_and_has_links_both_ways(note: str, place: str) -> None:
+    page = shown(place.format(f"<ref>{note}</ref>") + "\n\nc<ref>second</ref>")
+    seen = html.unescape(re.sub("<[^>]+>", "", page))
+    words = html.unescape(re.sub(r"<[^>]+>|\{\{efn\||\}\}(?=$)", "", note)).strip()
+    assert words in seen
+    assert seen.count("second") == 1
+    to, back = links_of_notes(page)
+    assert len(to) == len(back) == (3 if "efn" in note else 2)
+
+
+def test_notes_are_numbered_as_they_are_met() -> None:
+    source = "[[File:A.jpg|thumb|p<ref>picture</ref>]]\nwords<ref>words</ref>\n{|\n| t<ref>table</ref>\n|}"
+    page = shown(source)
+    assert re.findall(r'<li id="n-[0-9]">(\w+) ', page) == ["words", "picture", "table"]
+    assert links_of_notes(page) == (["n-1", "n-2", "n-3"], ["r-1", "r-2", "r-3"])
+
+
+def test_a_heading_above_the_notes_alone_goes() -> None:
+    assert text("a<ref>x</ref>\n\n== References ==\n<references/>\n\n== See ==\nb") == "a[^x^]\n\n=====See=====\nb"
+    assert text("a<ref>x</ref>\n\n== References ==\nwords\n<references/>") == "a[^x^]\n\n=====References=====\nwords"
+    assert text("a<ref>x</ref>\n\n== References ==\n<references/>\nwords").endswith("=====References=====\nwords")

@@ -81,12 +81,9 @@ def test_citations_become_footnotes() -> None:
         " b{{sfn|Barnes|1995|p=9}} c{{sfn|Barnes|1995|p=9}} d{{efn|with ''care''}}"
     )
     result = made(source)
-    shown = re.sub(
-        r'<a id="use_\d" |<a (?=href)|href="#s-note_\d">|</a>(?=</sup>)| ""<a id="note_\d".*?""', "", result.text
-    )
-    assert shown == (
-        'a""<sup>[1]</sup>"" b""<sup>[2]</sup>"" c""<sup>[2]</sup>"" d""<sup>[3]</sup>""\n\n----\n'
-        "~1) Ozols, A (2009). [[http://x.example/a | The Tide]]. //Sea//.\n~1) Barnes 1995, p. 9\n~1) with //care//"
+    assert result.text == (
+        "a[^Ozols, A (2009). [[http://x.example/a | The Tide]]. //Sea//.^] b[^Barnes 1995, p. 9^]"
+        ' c""<sup><a href="#n-2">2</a></sup>"" d[^with //care//^]'
     )
     assert not result.unconverted
     assert text("* {{Cite book|title=Tides|author=B. Ola|year=1990|publisher=Port|isbn=1}}") == (
@@ -169,7 +166,7 @@ def test_a_call_of_an_unknown_template_in_a_line_is_its_last_words_or_its_name(t
 
 
 def test_a_note_of_an_unknown_template_has_its_last_words() -> None:
-    assert "~1) //t// " in text("a<ref>{{web|''t''}}</ref>")
+    assert text("a<ref>{{web|''t''}}</ref>").startswith("a[^//t//^]\n")
 
 
 @pytest.mark.parametrize(

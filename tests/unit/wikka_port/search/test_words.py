@@ -137,7 +137,7 @@ def test_columns_and_stems_of_docs_there_and_back() -> None:
 
 
 def test_the_way_back_of_an_imported_note_is_no_word() -> None:
-    note = convert("a<ref>one</ref>", namespaces=Dialect.of({"": 0}), title="Page").text
+    note = convert("== H<ref>one</ref> ==", namespaces=Dialect.of({"": 0}), title="Page").text
     assert "↩" in note
     assert "one" in page_text(note).text
     assert "↩" not in page_text(note).text
