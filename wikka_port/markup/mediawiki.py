@@ -38,6 +38,7 @@ from wikka_port.markup.mediawiki_pieces import (
     mono,
     unescape,
 )
+from wikka_port.markup.mediawiki_raw import begins_preformatted, preformatted_lines
 from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import source_table
@@ -173,11 +174,11 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
             end = table_end(lines, index)
             made: list[_Block] = [("paragraph", table(draft, lines[index:end]))]
             index = end
-        elif line.startswith(" ") and line.strip() and not line.lstrip().startswith(("\x02", "|", "!", "<")):
+        elif begins_preformatted(line):
             end = index + 1
-            while end < len(lines) and lines[end].startswith(" ") and lines[end].strip():
+            while end < len(lines) and lines[end].startswith(" "):  # also one of blanks alone
                 end += 1
-            made = [("paragraph", _preformatted(draft, lines[index:end]))]
+            made = [("paragraph", preformatted_lines(draft, lines[index:end]))]
             index = end
         else:
             index += 1
@@ -301,17 +302,6 @@ def _item(draft: Draft, line: str) -> list[str]:
 def _guarded(draft: Draft, text: str) -> str:
     """Guard text after ``~`` that could be read as the marker of a list item."""
     return draft.guarded(text) if _LIKE_A_MARKER.match(draft.edges(text)[0]) else text
-
-
-def _preformatted(draft: Draft, lines: list[str]) -> str:
-    """Convert lines that begin with a blank: a code block, unless they have markup."""
-    lines = [line[1:].rstrip() for line in lines]
-    text = "\n".join(lines)
-    if "\x02" not in text and "''" not in text and not re.search(r"https?://|<[a-zA-Z/]", text):
-        draft.converted["code"] += 1
-        return code_block(unescape(text))
-    shown = [inline(draft, line) for line in lines]
-    return "\n".join(line for line in shown if line)
 
 
 # -- what comes last ------------------------------------------------------------------

@@ -99,6 +99,7 @@ _SEPARATING_TAGS: Final = "blockquote div p td th ul ol dl table caption poem se
 _SEPARATING: Final = frozenset(_SEPARATING_TAGS.split())
 # Tags of raised, lowered and small words that may contain links or marks; the name of such a style is its tag.
 _AROUND: Final = frozenset(("sup", "sub", "small"))
+KNOWN_TAGS: Final = frozenset({*_EMPHASIS, *_LAYOUT, "br", "hr"})  # others are text
 BREAK: Final = "---"
 _LEVELS: Final = 6  # of headings
 _SWITCH: Final = re.compile(SWITCH)
@@ -162,6 +163,52 @@ def plain_label(draft: Draft, text: str) -> str:
 def _as_html(text: str) -> str:
     """Return the author's text for embedded HTML, without any double quote."""
     return html.escape(unescape(text), quote=False).replace('"', "&quot;")
+
+
+def embedded_line(draft: Draft, text: str) -> str:
+    """Return a line as embedded HTML, with its emphasis and links; tags that have no meaning there go."""
+    matches = list(_TOKEN.finditer(text))
+    runs = _quote_runs(text, [match for match in matches if match["quotes"]])
+    out: list[str] = []
+    is_open: list[str] = []
+    end = 0
+
+    def toggle(tag: str) -> None:
+        if tag in is_open:
+            within = is_open[is_open.index(tag) + 1 :]
+            out.extend(f"</{one}>" for one in (*within[::-1], tag))
+            out.extend(f"<{one}>" for one in within)
+            is_open.remove(tag)
+        else:
+            out.append(f"<{tag}>")
+            is_open.append(tag)
+
+    for match in matches:
+        out.append(_as_html(text[end : match.start()]))
+        end = match.end()
+        if match["quotes"]:
+            apostrophes, styles = next(runs)
+            out.append("'" * apostrophes)
+            for style in styles:
+                toggle({"**": "b", "//": "i"}[style])
+        elif match["url"] or match["bare"]:
+            out.append(_as_link(draft, match))
+        elif match["small"]:
+            out.append(_as_html(match["content"]))
+        elif match["tag"] and match["tag"].lower() not in KNOWN_TAGS:
+            out.append(_as_html(match[0]))
+    out.append(_as_html(text[end:]))
+    out.extend(f"</{tag}>" for tag in reversed(is_open))
+    return "".join(out)
+
+
+def _as_link(draft: Draft, match: re.Match[str]) -> str:
+    """Return an external link as embedded HTML."""
+    url = unescape(match["url"] or match["bare"])
+    label = _as_html(plain_label(draft, match["label"] or "") or url)
+    is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
+    draft.converted["external link"] += 1
+    return f"<a href='{html.escape(url)}'>{label}</a>" if is_link else label
 
 
 def _label_token(match: re.Match[str]) -> str:
@@ -312,19 +359,15 @@ class _Line:
         out: list[str] = []
         end = 0
         for match in _TOKEN.finditer(content):
-            url = match["url"] or match["bare"]
-            if url is None and not match["switch"]:
+            is_link = match["url"] or match["bare"]
+            if not is_link and not match["switch"]:
                 continue
             out.append(_as_html(content[end : match.start()]))
             end = match.end()
-            if url is None:
+            if is_link:
+                out.append(_as_link(self._draft, match))
+            else:
                 self._draft.unconverted["behaviour switch"] += 1
-                continue
-            url = unescape(url)
-            label = _as_html(plain_label(self._draft, match["label"] or "") or url)
-            is_link = _LINKABLE.match(url) and len(url) <= URL_CHARS_MAX
-            self._draft.converted["external link"] += 1
-            out.append(f"<a href='{html.escape(url)}'>{label}</a>" if is_link else label)
         return "".join((*out, _as_html(content[end:])))
 
     def _external(self, url: str, label: str) -> str:

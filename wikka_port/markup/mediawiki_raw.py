@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from wikka_port.markup.mediawiki_inline import inline
+from wikka_port.markup.mediawiki_inline import KNOWN_TAGS, embedded_line, inline
 from wikka_port.markup.mediawiki_links import picture
 from wikka_port.markup.mediawiki_pieces import (
     PLAIN_CHARS_MAX,
@@ -33,6 +33,9 @@ _DATA: Final = (
     *("inputbox", "imagemap", "categorytree", "indicator", "charinsert", "pagequality", "pages"),
 )
 TAGS: Final = ("nowiki", "pre", "gallery", *_LISTINGS, *_FORMULAS, *_DATA)
+
+_TAG: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)")
+_ADDRESS: Final = re.compile(r"https?://|ftp://|mailto:")
 
 Read = Callable[[str], str]
 _OPTION: Final = re.compile(r"\s*(?:alt|link|page|lang|class)\s*=[^|\[\]{}]*+\|")
@@ -64,6 +67,39 @@ def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> P
     if short and "inline" in attributes:
         return Piece(mono(content.strip()), plain)
     return Piece(mono(content.strip()) if short else preformatted(content.strip("\n")), plain, block=block)
+
+
+def preformatted_lines(draft: Draft, lines: list[str]) -> str:
+    """Convert lines that begin with a blank: a code block; with emphasis or addresses, embedded HTML.
+
+    Lines with links to pages or with templates keep their indents, and no more: neither of the two can hold these.
+    """
+    lines = [line[1:].rstrip() for line in lines]
+    text = "\n".join(lines)
+    if "\x02" in text:
+        shown = [(_indent(line), inline(draft, line)) for line in lines]
+        return "\n".join(indent + line for indent, line in shown if line)
+    draft.converted["code"] += 1
+    if "''" not in text and _ADDRESS.search(text) is None and not any(map(is_known_tag, _TAG.finditer(text))):
+        return code_block(unescape(text))
+    return f'""<pre>{"&#10;".join(embedded_line(draft, line) for line in lines)}</pre>""'
+
+
+def is_known_tag(found: re.Match[str]) -> bool:
+    return found[1].lower() in KNOWN_TAGS
+
+
+def begins_preformatted(line: str) -> bool:
+    """Return whether a line is preformatted: it begins with a blank, and with no block behind it."""
+    words = line.lstrip()
+    if not line.startswith(" ") or not words or words.startswith(("\x02", "|", "!")):
+        return False
+    tag = _TAG.match(words)
+    return tag is None or not is_known_tag(tag)
+
+
+def _indent(line: str) -> str:
+    return "\xa0" * (len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip(" ")))
 
 
 def _escape_text(content: str) -> str:

@@ -307,6 +307,10 @@ class _Scan:
     def _parameter(self, source: str) -> str:
         """Show a parameter of the template that is this page: its default, else as typed."""
         draft = self._draft
+        if "\n" in source and self._levels[-1].kind == "root":  # in code: Vim's marks of a fold, for example
+            draft.unconverted["parameter"] += 1
+            _name, *given = source[3:-3].split("|")
+            return given[0] if given else source
         found = _PARAMETER.fullmatch(source)
         if found is None or found[2] == "":
             return self._hidden(source, "parameter")

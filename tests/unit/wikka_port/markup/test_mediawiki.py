@@ -257,7 +257,7 @@ def test_templates_that_nobody_knows_are_behind_one_note_and_are_no_actions() ->
     result = made('a {{toc}} b {{pageindex x="1"}} {{a|{{b}}|[[c]]}}')
     rows = ('||##""{{toc}}""##||', '||##""{{pageindex x="1"}}""##||', '||##""{{b}}""##||',
             '||##""{{a|""""|c}}""##||')  # fmt: skip
-    assert result.text == "a  b [pageindex x=\"1\"] [[C | c]]\n\n" + folded("4 templates", *rows)
+    assert result.text == 'a  b [pageindex x="1"] [[C | c]]\n\n' + folded("4 templates", *rows)
     names = ("nothing shown", "its name shown", "its last words shown")
     assert [result.unconverted[f"template: {name}"] for name in names] == [2, 1, 1]
     assert result.links == ("C",)
@@ -425,3 +425,18 @@ def test_pictures_before_the_first_words_of_a_section_come_behind_them() -> None
 @pytest.mark.parametrize("nothing", ["{{clear}}", "[[Category:C]]", "<nowiki/>", "{{DEFAULTSORT:a}} {{clear}}"])
 def test_a_heading_of_nothing_is_no_row_of_signs(nothing: str) -> None:
     assert text(f"== {nothing} ==\nwords").split("\n")[0].replace(" ", "") == '""==""""==""words'
+
+
+def test_lines_that_begin_with_a_blank_are_code_with_their_indents_emphasis_and_addresses() -> None:
+    assert text(" code with [[link]]\n    deeper") == "code with [[Link | link]]\n\xa0\xa0\xa0deeper"
+    assert text(" a\n  \n b\n \nc") == "%%\na\n\nb\n%%\n\nc"
+    xml = "<?xml version='1.0'?>\n<match a=\"b\">\n  <edit/>\n</match>"
+    assert text(" " + xml.replace("\n", "\n ")) == f"%%\n{xml}\n%%"
+    assert text(" <div>a</div>\n <b>c</b>").startswith("a")
+    emphasis = text(" if '''a''' &lt; \"b\"\n   ''c'' then [http://x.org/?a=1&b=2 y]\n # http://z.org/")
+    assert emphasis == (
+        "\"\"<pre>if <b>a</b> &lt; &quot;b&quot;&#10;  <i>c</i> then <a href='http://x.org/?a=1&amp;b=2'>y</a>&#10;"
+        "# <a href='http://z.org/'>http://z.org/</a></pre>\"\""
+    )
+    crossed = text(" ''a '''b'' c''' <code>d</code> <foo>\n ''open")
+    assert crossed == '""<pre><i>a <b>b</b></i><b> c</b> d &lt;foo&gt;&#10;<i>open</i></pre>""'

@@ -197,3 +197,10 @@ def test_nested_unknown_calls_take_linear_room() -> None:
     deep = made("a " + "{{x|" * 3_000 + "[[w]]" + "}}" * 3_000 + " b")
     assert deep.text.startswith("a [[W | w]] b")
     assert len(deep.text) < 3_000 * 60
+
+
+def test_a_parameter_of_several_lines_keeps_them() -> None:
+    fold = "-- {{{ Tags\ntags = {}\n  a = 1\n-- }}}"
+    assert text(" " + fold.replace("\n", "\n ")) == f"%%\n{fold}\n%%"
+    assert text("{{{x|\n* a\n* b}}}\n") == text("\n* a\n* b\n")
+    assert text("{{{a\nb}}}") == '""{{{""a b""}}}""'
