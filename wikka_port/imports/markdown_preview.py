@@ -15,7 +15,7 @@ from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.formats import MARKDOWN
 from wikka_port.markup.markdown_extensions import LAYOUT, PAIRS
 
-_READ: Final = frozenset({*PAIRS, *LAYOUT, "a", "br", "img", "details", "summary"})
+_READ: Final = frozenset({*PAIRS, *LAYOUT, "a", "br", "img", "details", "summary", *(f"h{n}" for n in range(1, 7))})
 _TAG: Final = re.compile(r"<([A-Za-z][A-Za-z0-9]*)(?:\s[^<>]{0,500})?/?>")
 _CODE: Final = re.compile(
     r"^[ ]{0,3}(`{3,}|~{3,})[ ]*([\w\-]*)[^\n]*\n.*?(?:^[ ]{0,3}\1|\Z)|`[^`\n]{0,2000}`", re.MULTILINE | re.DOTALL

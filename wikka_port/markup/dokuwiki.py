@@ -37,6 +37,9 @@ _QUOTE: Final = re.compile(r"(>+)[ \t]?(.*)")
 _RULE: Final = re.compile(r"[ \t]*-{4,}[ \t]*")
 _ROW: Final = re.compile(r"[ \t]*[|^]")
 _IN_ROW: Final = re.compile(rf"\[\[.*?\]\]|\{{\{{.*?\}}\}}|\(\(.*?\)\)|''.*?''|{MARK}[0-9]+{MARK}|(?P<bar>[|^])")
+_OVER_LINES: Final = re.compile(
+    r"\[\[[^\[\]\n]*(?:\n(?=[^\n]*\S)[^\[\]\n]*){1,5}\]\]|\{\{[^{}\n]*(?:\n(?=[^\n]*\S)[^{}\n]*){1,5}\}\}"
+)
 _LANGUAGE: Final = re.compile(r"[A-Za-z0-9_+#\-]{1,30}")
 _LEVELS_MAX: Final = 12
 _CELLS_MAX: Final = 100  # of a row; more are text
@@ -53,7 +56,14 @@ def from_dokuwiki(text: str, around: Surroundings) -> FromDokuWiki:
     parts: list[Part] = []
     writer = _Writer(Inline(around, parts), parts)
     taken = _TAKEN.sub(lambda found: _take(found, parts, writer.lost), plain)
-    return FromDokuWiki(writer.write(taken), tuple(writer.lost))
+    return FromDokuWiki(writer.write(_OVER_LINES.sub(_in_one_line, taken)), tuple(writer.lost))
+
+
+def _in_one_line(found: re.Match[str]) -> str:
+    """Join a link or a picture that was typed over several lines, unless it begins in a line of code."""
+    begin = found.string.rfind("\n", 0, found.start()) + 1
+    line = found.string[begin : found.start() + 2]
+    return found[0] if _INDENTED.match(line) and not _ITEM.match(line) else " ".join(found[0].split())
 
 
 def _take(found: re.Match[str], parts: list[Part], lost: dict[str, None]) -> str:

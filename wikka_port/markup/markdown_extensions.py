@@ -4,7 +4,8 @@
     <!-- comment -->            hidden, on lines of its own and within a line  no token
     ==marked==  <kbd>Esc</kbd>  a mark, and elements of PAIRS without attributes     ``mark_open``, ``kbd_open``, ...
     <img src="a.png" width=9>   a picture                                      ``wiki``, ``meta["token"]``
-    <a href="https://..">x</a>  a link to another site                         ``link_open``, as of ``[x](https://...)``
+    <a href="https://..">x</a>  a link, to another site or a page              ``link_open``, as of ``[x](https://...)``
+    <h2 align=center>x</h2>     a heading, on a line of its own                ``heading_open``, as of ``## x``
     <a name="place"></a>        hidden                                         no token
     <div> <p align=..> ..       tags of LAYOUT are hidden, and their content is shown    no token
     <details> <summary>..       on lines of their own, in no other block       ``fold``, ``summary_open``, ``fold_end``
@@ -53,6 +54,8 @@ _PAIR: Final = re.compile(f"<({'|'.join(PAIRS)})>", re.IGNORECASE)
 _LAYOUT: Final = re.compile(f"</?(?:{'|'.join(LAYOUT)})(?:\\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
 _ANCHOR: Final = re.compile(r"<a((?:\s[^<>]{1,2000})?)>", re.IGNORECASE)
 _ANCHOR_END: Final = re.compile(r"</a\s*>", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.\-]*:|//", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<h([1-6])(?:\s[^<>]{0,2000})?>(.{1,2000})</h\1\s*>\s*\Z", re.IGNORECASE)
 _SCHEMES: Final = ("http://", "https://", "mailto:")
 _WITHIN: Final = re.compile(r"[\[<]")  # perhaps of a link or a picture within the link
 _IMG: Final = re.compile(r"<img\s([^<>]{1,2000})>", re.IGNORECASE)
@@ -69,6 +72,7 @@ def extend(parser: MarkdownIt) -> None:
     parser.block.ruler.before("hr", "front_matter", _front_matter)
     parser.block.ruler.before("hr", "comment", _comment_block, interrupting)
     parser.block.ruler.before("hr", "fold", _fold, interrupting)
+    parser.block.ruler.before("hr", "html_heading", _html_heading, interrupting)
     parser.inline.ruler.before("link", "comment", _comment)
     parser.inline.ruler.before("link", "marked", _marked)
     parser.inline.ruler.before("link", "html_pair", _html_pair)
@@ -176,11 +180,28 @@ def _fold(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         summary, line = below[1], line + 1
     _pushed_block(state, "fold", start, line, {"open": bool(begin[1])})
     if summary is not None:
-        state.push("summary_open", "", 1).map = [start, line]  # where the text is cut, if it is over a bound here
-        inline = state.push("inline", "", 0)
-        inline.content, inline.children = summary.strip(), []
-        state.push("summary_close", "", -1)
+        _push_words(state, "summary", "", summary, start, line)
     return True
+
+
+def _push_words(state: StateBlock, kind: str, tag: str, words: str, start: int, end: int) -> None:
+    """Add a block with one line of words."""
+    state.push(f"{kind}_open", tag, 1).map = [start, end]  # where the text is cut, if it is over a bound here
+    inline = state.push("inline", "", 0)
+    inline.content, inline.children = words.strip(), []
+    state.push(f"{kind}_close", tag, -1)
+
+
+def _html_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    if state.is_code_block(start) or state.src[state.bMarks[start] + state.tShift[start]] != "<":
+        return False
+    found = _TITLE.match(_line(state, start))
+    if found is None or not found[2].strip():
+        return False
+    if silent:
+        return True
+    _push_words(state, "heading", f"h{found[1]}", found[2], start, start + 1)
+    return _continue_at(state, start + 1)
 
 
 # --- in a line ---------------------------------------------------------------------------------
@@ -261,9 +282,11 @@ def _html_anchor(state: StateInline, silent: bool) -> bool:
     address = given.get("href", "").strip()
     if not address and not state.src[found.end() : end.start()].strip():
         return _move(state, end.end())  # a place for links, or nothing
-    if not address.lower().startswith(_SCHEMES) or _WITHIN.search(state.src, found.end(), end.start()):
+    if not address or (_SCHEME.match(address) and not address.lower().startswith(_SCHEMES)):
         return False
-    return _paired(state, silent, "link", found.end(), end.start(), end.end(), {"href": address})
+    if _WITHIN.search(state.src, found.end(), end.start()):
+        return False
+    return _paired(state, silent, "link", found.end(), end.start(), end.end(), {"href": address.replace(" ", "%20")})
 
 
 def _attributes_of(tag: str) -> dict[str, str]:

@@ -28,7 +28,9 @@ SHOWN = {
     "<kbd>a <b>x</b>": "<p>&lt;kbd&gt;a &lt;b&gt;x&lt;/b&gt;</p>\n",
     '<a name="top"></a>\n# Title\n<a id=x> </a>text': None,
     '<a href="javascript:alert(1)">x</a>': "<p>&lt;a href=&quot;javascript:alert(1)&quot;&gt;x&lt;/a&gt;</p>\n",
-    '<a href="Page">x</a> <a>y</a>': "<p>&lt;a href=&quot;Page&quot;&gt;x&lt;/a&gt; &lt;a&gt;y&lt;/a&gt;</p>\n",
+    '<a href="Page">x</a> <a>y</a>': (
+        '<p><a href="/Page/edit" class="missing" rel="nofollow">x</a> &lt;a&gt;y&lt;/a&gt;</p>\n'
+    ),
     '[a <a href="https://x.org">b</a>](https://y.org)': None,
     "<sub onclick=x>a</sub>": "<p>&lt;sub onclick=x&gt;a&lt;/sub&gt;</p>\n",
     "a<!-- b -->c": "<p>ac</p>\n",
@@ -99,9 +101,37 @@ def test_a_link_in_html_is_as_one_in_markdown() -> None:
     for typed, same in (
         ('a <a href="https://x.org/?a=1&amp;b=2" onclick=y>*Club*</a>.', "a [*Club*](https://x.org/?a=1&b=2)."),
         ("<A HREF=mailto:a@x.org>mail</A>", "[mail](mailto:a@x.org)"),
+        ('see <a href="/t/Tide pool#low tide">pools</a>', "see [pools](/t/Tide%20pool#low%20tide)"),
+        ('<a href="../Other.md">o</a> <a href="#part">p</a>', "[o](../Other.md) [p](#part)"),
     ):
         assert html(typed) == html(same)
         assert "<a " in html(same)
+
+
+def test_a_link_in_html_to_anything_but_pages_and_sites_is_as_it_was_typed() -> None:
+    for evil in ("javascript:alert(1)", "JavaScript:x", "data:text/html,x", "//e.example/x", "vbscript:x", "x:y"):
+        assert html(f'<a href="{evil}">words</a>').startswith("<p>&lt;a href="), evil
+
+
+@pytest.mark.parametrize(
+    ("typed", "same"),
+    [
+        ('<h1 align="center">A *b*</h1>\ntext', "# A *b*\ntext"),
+        ("text\n  <H3>C</H3>\n- <h2>D</h2>\n\n  e", "text\n### C\n- ## D\n\n  e"),
+    ],
+)
+def test_a_heading_in_html_is_one_on_a_line_of_its_own(typed: str, same: str) -> None:
+    assert html(typed) == html(same)
+
+
+def test_a_section_of_a_heading_in_html_begins_with_its_line() -> None:
+    body = "words\n\n<h2>A</h2>\n\nmore\n\n## B\n"
+    assert [body[one.start :][:4] for one in parse(body, markup=MARKDOWN).headings] == ["<h2>", "## B"]
+
+
+def test_what_is_no_heading_in_html_is_text() -> None:
+    for typed in ("<h1>a", "<h1>a</h2>", "<h7>a</h7>", "<h1> </h1>", "b <h1>a</h1>", "<h1>a</h1> b", "    <h1>a</h1>"):
+        assert "<h1" not in html(typed), typed
 
 
 @pytest.mark.parametrize(
@@ -154,6 +184,8 @@ def test_attributes_have_bounds() -> None:
         "<a href=http://x>",
         "<div ",
         "<p>",
+        "<h1>",
+        "<h1>\n",
     ],
 )
 def test_openers_without_an_end_cost_no_more_than_others(unit: str) -> None:
