@@ -23,6 +23,7 @@ SAMPLES = {  # of options that do not take each text
     "kafka-advertise": ["one:1", "two:2", "three:3"],
     "file-types": ["png", "jpg", "pdf"],
     "files-url": ["https://one.example", "http://two.example:8080", "https://three.example"],
+    "renderer": ["a=https://a.example/{code}", "b=https://b.example/{code}", "c=https://c.example/{code}"],
     "memory": ["1GiB", "2GiB", "3GiB"],
     "log-file-bytes": ["1MiB", "2MiB", "3MiB"],
     "log-levels": ["columnar.wire=debug", "columnar.tls=error", "columnar.slow=info"],
