@@ -238,6 +238,8 @@ def test_a_continued_export_copies_only_the_files_that_are_not_there(wiki: Wiki,
             ("Held/Below/equal.txt", b"at first"),
             ("Held/lost.txt", b"lost"),
             ("Held/removed.txt", b"removed"),
+            ("Held/one.txt", b"twice"),
+            ("Held/Below/two.txt", b"twice"),
         )
     }
     killed_export(wiki, out, 2 * len(list(living_pages(StorePages(wiki)))))
@@ -247,6 +249,9 @@ def test_a_continued_export_copies_only_the_files_that_are_not_there(wiki: Wiki,
     (files / "Held/lost.txt").mkdir()
     (files / "Held/lost.txt/x").write_bytes(b"in the way")
     (files.parent / ".wikka/content").write_bytes(b"half a file")
+    for name in ("Held/one.txt", "Held/Below/two.txt"):  # paths of one content that are links to another one's now
+        (files / name).unlink()
+        (files / name).hardlink_to(files / "Held/kept.txt")
     wiki.files.remove("Held", "removed.txt", token["Held/removed.txt"], BY, allow=anybody)
     add_file(wiki.files, "Held", "replaced.txt", b"at last", BY, token["Held/replaced.txt"])
     report = static_site.write_site(wiki, static_site.OPERATOR, static_site.WikiConfig(), out)
@@ -256,7 +261,9 @@ def test_a_continued_export_copies_only_the_files_that_are_not_there(wiki: Wiki,
         "damaged.txt": b"as it was written",
         "replaced.txt": b"at last",
         "lost.txt": b"lost",
+        "one.txt": b"twice",
     }
+    assert (out / "files/Held/Below/two.txt").read_bytes() == b"twice"
     assert (out / "files/Held/Below/equal.txt").read_bytes() == b"at first"
     assert (out / "files/Held/kept.txt").stat().st_ino == kept
     assert 0 < report.kept_files < report.files

@@ -25,6 +25,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_form_of_wikkawikis_file() -> None:
     text = "# other wikis\n\nCafeHouse   http://cafe.example.org/wiki?\nOurs https://ours.example.org/#\n"
     assert read_sites(text) == {"CafeHouse": "http://cafe.example.org/wiki?", "Ours": "https://ours.example.org/#"}
+    assert read_sites("Ask http://x.org/?a=1&amp;p=") == {"Ask": "http://x.org/?a=1&p="}
 
 
 @pytest.mark.parametrize(
