@@ -55,7 +55,7 @@ def test_a_dump_comes_in_with_its_revisions_authors_and_times(wiki: Wiki) -> Non
     summary = bring_in(wiki)
     assert (summary.counts.pages, summary.counts.revisions, summary.counts.redirects) == (26, 30, 2)
     assert summary.stored.revisions == 30
-    assert summary.counts.unconverted["template: its name shown"] > 0
+    assert summary.counts.unconverted["template: nothing shown"] > 0
     page = wiki.page("Main Page")
     assert page is not None
     assert (page.author, page.note, page.time_ms, page.autolink) == ("Ada", "first version", 1267458429000, False)

@@ -374,3 +374,9 @@ def test_a_heading_above_the_notes_alone_goes() -> None:
     assert text("a<ref>x</ref>\n\n== References ==\n<references/>\n\n== See ==\nb") == "a[^x^]\n\n=====See=====\nb"
     assert text("a<ref>x</ref>\n\n== References ==\nwords\n<references/>") == "a[^x^]\n\n=====References=====\nwords"
     assert text("a<ref>x</ref>\n\n== References ==\n<references/>\nwords").endswith("=====References=====\nwords")
+
+
+def test_a_bracket_before_a_note_begins_no_link() -> None:
+    assert text("a [<ref>x</ref>] b [[<ref>y</ref>") == 'a [""""[^x^]] b ""[[""[^y^]'
+    page = shown("a [<ref>x</ref>] b")
+    assert links_of_notes(page) == (["n-1"], ["r-1"])
