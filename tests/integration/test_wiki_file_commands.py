@@ -158,7 +158,7 @@ def test_the_check_names_a_file_whose_bytes_differ(wiki: Wiki, wikka: Wikka, tmp
     sha256 = wiki.files.files_of("Plans")["kept.txt"].sha256
     state = wiki.files.contents.blob_state(sha256)
     assert state is not None
-    wiki.files.contents.put_chunk(state.place, 0, b"as it is!")
+    wiki.files.contents.put_chunk(state.place, 0, b"As it was")  # the same words: their index is as it should be
     assert json.loads(CliRunner().invoke(main, ["check", *where]).stdout)["differences"] == []
     ended = CliRunner().invoke(main, ["check", *where, "--contents"])
     (found,) = json.loads(ended.stdout)["differences"]
