@@ -11,12 +11,12 @@ import pytest
 
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_client import WikiClient
-from wikka_port import triggers
+from wikka_port import link_index
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.tables import SITE
 from wikka_port.consistency import check
 from wikka_port.folder_format import ROW
-from wikka_port.markup.links import links
+from wikka_port.markup.links import names_linked
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
@@ -478,7 +478,7 @@ def test_pages_of_an_older_folder_that_include_others_are_listed_when_it_is_prep
 ) -> None:
     wiki = web.wiki
     with monkeypatch.context() as older:
-        older.setattr(triggers, "links", lambda text, **given: [one for one in links(text, **given) if one != "Part"])
+        older.setattr(link_index, "names_linked", lambda read: [one for one in names_linked(read) if one != "Part"])
         save(web, "Whole", "{{ Include who='x' page='Part'}} [[Other]]")
         save(web, "Part", "words")
     wiki.rows.delete(SITE, ROW)

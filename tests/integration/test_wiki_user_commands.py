@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from tests.support.store_thread import StoreThread
 from wikka_port import serve
 from wikka_port.accounts.signing_in import Client
-from wikka_port.accounts.tables import SERVED_ROW, SITE
+from wikka_port.accounts.tables import SERVED_ROW, SITE, USERS, user_row
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.commands.user import first_admin_link
@@ -62,11 +62,15 @@ def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
     assert "Ada Lovelace" in wikka("user", "list", "--status", "active").stdout
     assert "Ada Lovelace" not in wikka("user", "list", "--status", "banned").stdout
 
+    alone = wikka("user", "set", "Ada Lovelace", "--status", "banned")
+    assert (alone.exit_code, "administrator" in alone.stderr) == (1, True), alone.stderr
+    accounts.directory.make("Second", status="active", admin=True)
     assert "banned" in wikka("user", "set", "Ada Lovelace", "--status", "banned").stdout
     assert accounts.sessions.of(accounts.directory.account("Ada Lovelace").row) == []  # type: ignore[union-attr]
     assert (
         json.loads(wikka("user", "set", "Ada Lovelace", "--status", "deleted", "--json").stdout)["status"] == "deleted"
     )
+    wiki.rows.delete(USERS, user_row("Second"))  # no command ends the last administrator, and others need the store
     told = wikka("user", "audit").stdout
     assert all(word in told for word in ("register", "password", "sign-in", "administrator", "banned", "delete"))
     assert PASSWORD not in told

@@ -63,7 +63,8 @@ def test_the_worker_of_the_store_knows_them(tmp_path: Path) -> None:
     """It imports the module of the functions, as ``--trigger-modules`` says, in the environment that it is given."""
     file = tmp_path / "interwiki.conf"
     file.write_text("Ours http://ours.example.org/\n")
-    code = "import wikka_port.triggers as t; print(t.links('[[Ours:Page]] [[There]]'))"
+    shown = "from wikka_port.markup.links import links; print(links('[[Ours:Page]] [[There]]'))"
+    code = f"import wikka_port.triggers; {shown}"
     environment = {**os.environ, ENVIRONMENT: str(file)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['There']"

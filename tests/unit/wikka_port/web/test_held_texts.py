@@ -130,7 +130,7 @@ def test_a_program_learns_where_its_edit_waits_and_sends_it_once() -> None:
     assert scene.program("Ada").save("Root farm", FARM).status_code == 201, "an administrator is not judged"
 
 
-def test_a_program_may_hold_a_comment_and_changes_none_into_spam() -> None:
+def test_a_program_may_hold_a_comment_and_changes_one_into_spam_only_under_review() -> None:
     scene = ApiScene()
     scene.wiki.save("P", "one", author="Olga", base=0)
     rita = scene.program("Rita")
@@ -147,7 +147,11 @@ def test_a_program_may_hold_a_comment_and_changes_none_into_spam() -> None:
     assert decide(root, "/-/held?" + str(found["url"]).partition("?")[2], "accept") == 303
     assert scene.wiki.page("P").comments.count == 1
     other = {"text": FARM.replace("farm", "other")}
-    assert rita.call("PUT", "/page/comment", query_string={"name": "P", "number": 1}, json=other).status_code == 422
+    changed = rita.call("PUT", "/page/comment", query_string={"name": "P", "number": 1}, json=other)
+    assert changed.status_code == 202
+    read = rita.call("GET", "/page/comments", query_string={"name": "P"}).get_json()
+    assert [one["text"] for one in read["comments"]] == [FARM], "readers see the old text meanwhile"
+    assert len(scene.wiki.suggestions.waiting()) == 1
 
 
 def test_too_many_texts_are_refused_and_a_name_that_no_page_can_have(monkeypatch: pytest.MonkeyPatch) -> None:

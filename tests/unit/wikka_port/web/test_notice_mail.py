@@ -125,7 +125,7 @@ def test_a_digest_has_all_notices_of_a_day() -> None:
     assert post.sender().run() == 0
     post.now += DAY_MS + LEASE_MS
     assert post.sender().run() == 1
-    assert post.mails[0].subject == "Wiki: News of the pages that you watch"
+    assert post.mails[0].subject == "Wiki: News for you"
     assert re.findall("first|second", post.mails[0].text) == ["second", "first"], "the newest first"
 
 
