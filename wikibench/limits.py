@@ -91,10 +91,10 @@ CPU_WARNING_SHARE: Final = 0.8
 """Of one core: a generator above it cannot be believed to send on time."""
 
 CPU_LIMIT_SHARE: Final = 0.95
-"""Of one core: a generator that takes so much was the limit itself, and the replay is not valid."""
+"""A generator that takes so much of a core was the limit itself, and the replay is not valid."""
 
 CPU_JUDGED_S: Final = 2.0
-"""Of a replay whose share of a core is judged: in a shorter one the first connections and imports are most of it."""
+"""The shortest replay whose share of a core is judged: first connections and imports are most of a shorter one's."""
 
 HOPELESS_LATENESS_S: Final = 5.0
 """A try of the search is ended when a request could only be sent this late: the backlog will not go down again."""

@@ -168,7 +168,7 @@ MAX_REVERTED_REVISIONS: Final = 500  # revisions of a page searched for the newe
 HIDDEN_MAX: Final = 1_000  # revisions of one page that are hidden
 DELETED_PAGES_SCANNED: Final = 20  # deleted pages of a name tried before a 404 offers to bring one back
 REASON_CHARS_MAX: Final = 500
-# Of a page whose rights a job changes, kept in the job's row for its undo; longer ones are not kept.
+# The former rights of a page that a job changes, kept in the job's row for its undo; longer ones are not kept.
 FORMER_RIGHTS_BYTES: Final = 1_000
 
 # --- administration --------------------------------------------------------------------------------

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, Never
 
@@ -222,23 +223,8 @@ class MemoryWiki:
         self._asked("revisions")
         kept = self._pages.get(normalise(name), [])
         shown = [page for page in reversed(kept) if below is None or page.number < below][:limit]
-        return [
-            Revision(
-                page.name,
-                page.number,
-                page.time_ms,
-                page.author,
-                page.note,
-                page.body if bodies else None,
-                page.signed,
-                page.markup,
-                page.minor,
-                page.token,
-                page.language,
-                page.grown,
-            )
-            for page in shown
-        ]
+        found = [Revision(**{one.name: getattr(page, one.name) for one in fields(Revision)}) for page in shown]
+        return found if bodies else [replace(one, body=None) for one in found]
 
     def save(
         self,
@@ -294,14 +280,18 @@ class MemoryWiki:
             token = revision_token(name, page.number, page.time_ms, author, note, body, old.token.encode())
             page = replace(page, token=token.decode())
             self._pages[name] = [*kept, page]
-            head = b"%d:%d" % (page.number, page.time_ms)
-            cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: body.encode("utf-8", "replace")}
-            cells |= {schema.USER: author.encode(), schema.TIME: b"%d" % page.time_ms, schema.SIGNED: signed.encode()}
-            self._row(page_key(name)).update({**cells, schema.NAME: name.encode(), schema.OWNER: page.owner.encode()})
-            self.rows.data.setdefault(schema.NAMES, {})[name_row(name)] = {schema.NAME: name.encode()}
+            self._put_cells(page)
             if notify is not None:
-                notify_watchers(self.rows, page, parse_head(head), notify, mentions)
+                notify_watchers(self.rows, page, parse_head(head_cell(page)), notify, mentions)
             return Saved(page.number, page.time_ms, f"sequence-{len(self.settled)}", page.token)
+
+    def _put_cells(self, page: Page) -> None:
+        head, key = head_cell(page), page_key(page.name)
+        cells = {schema.VERSIONCOUNT: head, schema.HEAD: head, schema.BODY: page.body.encode("utf-8", "replace")}
+        cells |= {schema.USER: page.author.encode(), schema.TIME: b"%d" % page.time_ms}
+        cells |= {schema.SIGNED: page.signed.encode(), schema.NAME: page.name.encode()}
+        self._row(key).update({**cells, schema.OWNER: page.owner.encode()})
+        self.rows.data.setdefault(schema.NAMES, {})[name_row(page.name)] = {schema.NAME: page.name.encode()}
 
     def rename_edits(self, name: str, new: str) -> int:
         self._asked("rename_edits")
@@ -342,10 +332,8 @@ class MemoryWiki:
 
     def linking(self, names: Collection[str]) -> dict[str, list[str]]:
         self._asked("linking")
-        return {name: found for name in names if (found := [p.name for p in self._newest() if self._links_to(p, name)])}
-
-    def _links_to(self, page: Page, name: str) -> bool:
-        return name in self._links(page)
+        linked = [(page.name, self._links(page)) for page in self._newest()]
+        return {name: found for name in names if (found := [one for one, targets in linked if name in targets])}
 
     @staticmethod
     def _links(page: Page) -> list[str]:
@@ -408,11 +396,8 @@ class MemoryWiki:
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         self._asked("wanted")
-        counts: dict[str, int] = {}
-        for page in self._newest():
-            for target in self._links(page):
-                if target not in self._pages and not names_file(target):
-                    counts[target] = counts.get(target, 0) + 1
+        targets = (target for page in self._newest() for target in self._links(page))
+        counts = Counter(one for one in targets if one not in self._pages and not names_file(one))
         rest = sorted(counts.items(), key=lambda item: page_key(item[0]))
         return [item for item in rest if not after or page_key(item[0]) > page_key(after)][:limit]
 
@@ -454,13 +439,7 @@ class MemoryWiki:
             brute_search.found(
                 query,
                 [
-                    SearchedPage(
-                        one.name,
-                        one.body,
-                        one.author,
-                        one.time_ms,
-                        links(one.body, autolink=one.autolink, markup=one.markup),
-                    )
+                    SearchedPage(one.name, one.body, one.author, one.time_ms, self._links(one))
                     for one in newest.values()
                     if rights.pages is None or rights.pages([one.name])
                 ],
@@ -510,6 +489,10 @@ class MemoryWiki:
     def count_pages_roughly(self) -> int:
         self._asked("count_pages_roughly")
         return len(self._pages)
+
+
+def head_cell(page: Page) -> bytes:
+    return b"%d:%d" % (page.number, page.time_ms)
 
 
 def _recent(p: Page) -> RecentChange:

@@ -21,7 +21,7 @@ from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_pieces import Draft, Note, Piece, literal, note_place
 
 Block = tuple[str, str]  # kind ("line", "list", "paragraph"), text
-# What a note of the own form cannot hold; the last ones would end it elsewhere.
+# A note of the own form cannot hold these; the last ones would end it elsewhere.
 _UNFIT: Final = re.compile(
     r'\n|\[\^|\^\]|\|\||\|[=?!#_\[\]-]\||%%|\{\{|<<|>>|::c::|\A\]|[\[^]\Z|""<(?:pre|table|ul|ol|div|blockquote)\b|==+|----'
 )

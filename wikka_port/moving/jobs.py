@@ -48,7 +48,7 @@ class Item:
     number: int = 0  # of the revision that the job made; 0: the page was moved or deleted
     why: str = ""  # why the page was left unchanged; "": it was not
     token: str = ""  # of the revision that the job made; "": unknown, in an older job
-    # Of a deleted page its row in ``deleted``, of a renamed page the key of its history, else its former rights.
+    # The row in ``deleted`` of a deleted page, the key of a renamed page's history, else the former rights.
     place: bytes = b""
 
 
