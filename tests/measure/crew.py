@@ -27,6 +27,7 @@ from wikibench.crew.worker import READ_BYTES, Check, Worker
 from wikibench.crew.worker_state import WorkerState
 from wikibench.live import LiveLine
 from wikibench.pacing import Planned
+from wikibench.request_log import RequestLog
 from wikibench.run import freeze_collector, loop_factory
 from wikibench.targets.target import Target
 from wikibench.trace.lines import Request
@@ -54,10 +55,10 @@ class TakingWorker(Worker):
         self._do(state.ended("complete", 0))
 
 
-def take(connection: socket.socket, name: str, token: bytes, check: Check) -> str:
+def take(connection: socket.socket, name: str, token: bytes, check: Check, log: RequestLog | None = None) -> str:
     async def serve() -> str:
         reader, writer = await asyncio.open_connection(sock=connection, limit=READ_BYTES)
-        return await TakingWorker(reader, writer, WorkerState(name, token, os.urandom(NONCE_BYTES)), check).run()
+        return await TakingWorker(reader, writer, WorkerState(name, token, os.urandom(NONCE_BYTES)), check, log).run()
 
     with freeze_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(serve())
