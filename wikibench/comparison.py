@@ -96,6 +96,7 @@ class Comparison:
     basis: Literal["pairs", "blocks"]
     runs: int  # of each side
     margin: float
+    confidence: float  # of the intervals
     differences: tuple[Difference, ...]
     remarks: tuple[str, ...]
     not_valid: tuple[str, ...]
@@ -113,6 +114,12 @@ class Comparison:
         if not known or (is_more and is_less):
             return "cannot tell"
         return next(word for word in _BY_WEIGHT if word in found)
+
+    @property
+    def needs_confirming(self) -> bool:
+        """Whether pairs show a difference that chance might have made, with none of the systems failing."""
+        is_failure = bool(self.why_b_fails or self.why_a_fails or self.not_valid)
+        return self.basis == "pairs" and not is_failure and self.verdict in ("better", "worse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,18 +218,25 @@ def _blocks_of(report: Json) -> tuple[list[Histogram], list[float]]:
     return blocks, rates
 
 
-def compare(a: Sequence[Run], b: Sequence[Run], rng: Chooser, margin: float = MARGIN) -> Comparison:
-    """Return the comparison; raises ReportError if pairs are not complete.  ``rng`` draws blocks."""
+def compare(
+    a: Sequence[Run], b: Sequence[Run], rng: Chooser, margin: float = MARGIN, confidence: float = CONFIDENCE
+) -> Comparison:
+    """Return the comparison; raises ReportError if pairs are not complete.  ``rng`` draws blocks.
+
+    ``confidence`` is that of pairs; blocks have CONFIDENCE.
+    """
     if not a or len(a) != len(b):
         raise ReportError("reports", f"{len(a)} against {len(b)}: give as many of either side, each pair in its order")
     basis: Literal["pairs", "blocks"] = "pairs" if len(a) >= LEAST_PAIRS else "blocks"
     known = [name for name in a[0].figures if all(name in run.figures for run in (*a, *b))]
-    differences = tuple(_difference(name, a, b, basis, margin, rng) for name in known)
+    of_pairs_at = confidence if basis == "pairs" else None
+    differences = tuple(_difference(name, a, b, of_pairs_at, margin, rng) for name in known)
     not_valid = tuple(f"{run.name}: {why}" for run in (*a, *b) for why in run.not_valid)
     fails = [_why_fails(*sides) for sides in (((a, "A"), (b, "B")), ((b, "B"), (a, "A")))]
     if all(any(run.is_overloaded for run in runs) for runs in (a, b)):
         not_valid += ("both systems were overloaded: compare them at a lower rate",)
-    return Comparison(basis, len(a), margin, differences, tuple(_remarks(a, b, basis)), not_valid, *fails)
+    said_at = of_pairs_at or CONFIDENCE
+    return Comparison(basis, len(a), margin, said_at, differences, tuple(_remarks(a, b, basis)), not_valid, *fails)
 
 
 def _why_fails(mine: tuple[Sequence[Run], str], others: tuple[Sequence[Run], str]) -> str:
@@ -239,11 +253,13 @@ def _why_fails(mine: tuple[Sequence[Run], str], others: tuple[Sequence[Run], str
     return ""
 
 
-def _difference(name: str, a: Sequence[Run], b: Sequence[Run], basis: str, margin: float, rng: Chooser) -> Difference:
+def _difference(
+    name: str, a: Sequence[Run], b: Sequence[Run], of_pairs_at: float | None, margin: float, rng: Chooser
+) -> Difference:
     of_a, of_b = ([run.figures[name] for run in runs] for runs in (a, b))
     ratio, why = None, ""
-    if basis == "pairs":
-        ratio = of_pairs(of_a, of_b)
+    if of_pairs_at is not None:
+        ratio = of_pairs(of_a, of_b, of_pairs_at)
         why = "" if ratio else "a figure of 0 has no ratio"
     elif name.startswith("cpu"):
         why = f"one run has no spread of its CPU: {LEAST_PAIRS} pairs do"
@@ -297,7 +313,7 @@ def json_of(comparison: Comparison, limits: Sequence[Limit] = ()) -> Json:
         "format": FORMAT,
         "basis": comparison.basis,
         "runs_of_each": comparison.runs,
-        "confidence": CONFIDENCE,
+        "confidence": comparison.confidence,
         "margin": comparison.margin,
         "verdict": comparison.verdict,
         "why_a_fails": comparison.why_a_fails,

@@ -69,9 +69,7 @@ class ChangeFilter:
 EVERY_CHANGE: Final = ChangeFilter()
 
 
-def changes(
-    wiki: GuardedWiki, wanted: ChangeFilter = EVERY_CHANGE, *, before: str = "", limit: int
-) -> SomeChanges:
+def changes(wiki: GuardedWiki, wanted: ChangeFilter = EVERY_CHANGE, *, before: str = "", limit: int) -> SomeChanges:
     """Return the newest changes that pass the filter."""
     if wanted != EVERY_CHANGE:
         return some_changes(wiki, wanted.passes, before=before, limit=limit)

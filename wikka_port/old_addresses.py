@@ -4,6 +4,7 @@
     /wiki/wikka.php?wakka=HomePage/history    /HomePage/history      a folder before it does not count
     /wikka.php?wakka=HomePage&time=...        /HomePage?time=...
     /wikka.php?wakka=HomePage/diff&a=7&b=9    /HomePage/revisions    the numbers are ids of the old database
+    /wikka.php?wakka=HomePage/files.xml&action=download&file=a.png     /HomePage/files.xml?action=download&file=a.png
     /HomePage/recentchanges.xml               /-/recentchanges.xml   unless a page here has that name
     /HomePage/referrers                       /HomePage              the same, for handlers that are not here
 
@@ -22,7 +23,8 @@ SCRIPT: Final = "/wikka.php"
 _PAGE: Final = "wakka"
 _OF_THE_SITE: Final = frozenset({"recentchanges.xml"})
 _RENAMED: Final = {"diff": "revisions"}
-_KEPT: Final = ("time", "raw")  # parameters with the same meaning here
+_KEPT: Final = ("time", "raw", "show_comments")  # parameters with the same meaning here
+_OF_FILES: Final = ("action", "file")  # of ``files.xml``, which leads on to the file
 _GONE: Final = frozenset({
     "addcomment", "comments.xml", "delcomment", "delete_referrer", "files.xml", "maintenance.xml", "mindmap.mm",
     "processcomment", "recentchanges.xml.mm", "recentchanges_simple.xml.mm", "referrers", "referrers_sites", "reveal",
@@ -35,7 +37,8 @@ def place_of_script(path: str, query: Mapping[str, str], root_page: str) -> str 
     if not path.endswith(SCRIPT) or _PAGE not in query:
         return None
     name, _, handler = query[_PAGE].strip("/").partition("/")
-    return _place(name or root_page, handler, {key: query[key] for key in _KEPT if key in query})
+    kept = _OF_FILES if handler == "files.xml" else _KEPT
+    return _place(name or root_page, handler, {key: query[key] for key in kept if key in query})
 
 
 def place_of_name(name: str) -> str | None:

@@ -15,15 +15,24 @@ from click.testing import CliRunner, Result
 from gauge.processes import Role, RoleWatch
 from tests.support.fake_wiki import FakeWiki
 from wikibench.cli import main
+from wikibench.comparison import Comparison
 from wikibench.experiment import Experiment
 from wikibench.pacing import Pace
-from wikibench.summary import Replay
+from wikibench.summary import Json, Replay
+
+NEEDS_CONFIRMING = Comparison.needs_confirming
 
 
 @pytest.fixture
 def wikis() -> Iterator[tuple[FakeWiki, FakeWiki]]:
     with FakeWiki() as a, FakeWiki() as b:
         yield a, b
+
+
+@pytest.fixture(autouse=True)
+def nothing_shows_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries of a tenth of a second may differ, and a difference brings more rounds."""
+    monkeypatch.setattr(Comparison, "needs_confirming", False)
 
 
 @pytest.fixture
@@ -61,6 +70,45 @@ def test_both_are_sent_the_same_requests_in_turn_and_the_reports_are_kept(
         + [str(tmp_path / "out" / name) for name in names[4:8]],
     )
     assert again.output.splitlines()[-1] == result.output.splitlines()[-2], "compare reads what ab has written"
+
+
+@pytest.mark.parametrize(
+    ("slower", "rounds", "verdict"),
+    [((0.0, 0.0), 3, "same"), ((0.1, -0.07), 6, "cannot tell"), ((0.1, 0.1), 6, "worse")],
+    ids=["equal", "by chance", "slower"],
+)
+def test_a_difference_counts_if_as_many_rounds_again_show_it(
+    wikis: tuple[FakeWiki, FakeWiki],
+    trace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slower: tuple[float, float],
+    rounds: int,
+    verdict: str,
+) -> None:
+    """Of ten comparisons of a wiki with itself one said "worse", as often as 92 % of each figure let it."""
+    monkeypatch.setattr(Comparison, "needs_confirming", NEEDS_CONFIRMING)
+    go, summary, titles = Experiment.go, Experiment.summary, list[str]()
+
+    def named(self: Experiment, pace: Pace, title: str) -> Replay:
+        titles.append(title)
+        return go(self, pace, title)
+
+    def said(self: Experiment, result: Replay, required: Any, pace: Pace) -> Json:
+        made, number = summary(self, result, required, pace), len(titles)
+        share = slower[number > 2 + 3 * 4] if titles[-1].endswith("B") else 0.0
+        p50_ms = 5.0 * (1 + share) * (1 + number % 3 / 1_000)
+        return made | {"response_time": made["response_time"] | {"p50_ms": p50_ms}}
+
+    monkeypatch.setattr(Experiment, "go", named)
+    monkeypatch.setattr(Experiment, "summary", said)
+    result = ab(trace, wikis, "--rate", 50, "--rounds", 3, "--out", tmp_path / "out")
+    assert result.exit_code == (1 if verdict == "worse" else 0), result.output
+    assert len(titles) == 2 + 4 * rounds
+    assert ("3 rounds more" in result.output) == (rounds == 6)
+    written = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    found = (written["verdict"], written["runs_of_each"], written["confidence"])
+    assert found == (verdict, 2 * rounds, 0.92 if rounds == 3 else 0.99)
 
 
 def test_without_a_rate_it_is_a_fifth_of_the_largest(

@@ -14,7 +14,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from gauge.confidence import CONFIDENCE, Ratio
+from gauge.confidence import Ratio
 from wikibench.comparison import MARGIN, Comparison, Difference, Limit, Run, compare, json_of, parse_limits, run_of
 from wikibench.errors import PlanError, ReportError, WikibenchError
 from wikibench.options import Share
@@ -144,7 +144,7 @@ def print_comparison(console: Console, comparison: Comparison, limits: Sequence[
     runs = f"{comparison.runs} pairs of runs" if comparison.basis == "pairs" else "blocks of 5 s of these runs only"
     table = Table(title=f"B against A: {runs}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
-    for name in ("A", "B", f"B to A, {CONFIDENCE:.0%} between", "visible"):
+    for name in ("A", "B", f"B to A, {comparison.confidence:.0%} between", "visible"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("B is", no_wrap=True)
     for one in comparison.differences:

@@ -29,7 +29,9 @@ _MONTHS: Final = (
 _DAYS: Final = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat"), N_("Sun"))
 _PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
 _ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
-_ID: Final = re.compile(r' id="[^"]*"')
+# A text may have a quotation mark as it is, but no ``<``: each of these begins a tag.
+_TAG: Final = re.compile(r'<[A-Za-z][^\s"<>/]*(?:\s+[^\s"<>=/]+(?:="[^"]*")?)++\s*/?>')
+_ATTRIBUTE: Final = re.compile(r'\s+([^\s"<>=/]+)(?:="([^"]*)")?')
 _CREATIVE: Final = "https://creativecommons.org/licenses/{}/4.0/"
 _GNU: Final = "https://www.gnu.org/licenses/{}.html"
 LICENCES: Final = {
@@ -104,8 +106,22 @@ def include(call: ActionCall) -> str:
     if len(page.body) > INCLUDE_CHARS_MAX:
         most = figure(INCLUDE_CHARS_MAX)
         raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
-    shown = call.render(page, filled(page.body, call.arguments))
-    return _ID.sub("", _ANCHOR.sub("", shown))  # the included page must not repeat ids of this one
+    return _without_places(call.render(page, filled(page.body, call.arguments)), page_path(page.name))
+
+
+def _without_places(html: str, address: str) -> str:
+    """Return the HTML of an included page without ids, which must not repeat; links to them lead to the page itself."""
+
+    def attribute(found: re.Match[str]) -> str:
+        if found[1] == "id":
+            return ""
+        is_place = found[1] == "href" and (found[2] or "").startswith("#")
+        return f' href="{escape(address)}{found[2]}"' if is_place else found[0]
+
+    def tag(found: re.Match[str]) -> str:
+        return _ATTRIBUTE.sub(attribute, found[0]) if ' id="' in found[0] or ' href="#' in found[0] else found[0]
+
+    return _TAG.sub(tag, _ANCHOR.sub("", html))
 
 
 def _included_page(call: ActionCall, name: str) -> Page:

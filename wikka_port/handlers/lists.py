@@ -71,6 +71,8 @@ def handle_tree(site: Site, request: Request, name: str) -> Response:
     site.wiki.access.require(name, Privilege.READ)
     prefix = searched_prefix(name)
     names, more = page_of(site.wiki.names(prefix=prefix, limit=TREE_NAMES + 1), TREE_NAMES)
+    if more and prefix != f"{name}/":  # those right below the page may stand behind the names that were looked through
+        names = [*names, *site.wiki.names(prefix=f"{name}/", limit=TREE_NAMES)]
     existing = site.wiki.access.listed(site.wiki.existing([*pages_above(name), name]))
     leaves = tree_of(name, [one for one in names if one.startswith(prefix)], existing)
     onward = site_path("pageindex", letter=prefix) if more else ""

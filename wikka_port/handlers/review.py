@@ -183,13 +183,17 @@ def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
 
 
 def _former_comment(site: Site, review: Review) -> str:
-    """Return the present text of the comment that a change is about, "" of a new one.  Raises NotAllowed."""
+    """Return the present text of the comment that a change is about, "" of a new one.  Raises NotAllowed.
+
+    ``review.history`` came with a form: a key that is not the page's names the comments of a page that nobody judged.
+    """
     page = site.wiki.page(review.page) if review.edit else None
     if page is None:
         return ""
+    comments = site.wiki.comments_of(page, [review.browser])
+    if comments.history != review.history.encode():
+        return ""
     try:
-        return (
-            site.wiki.comments_of(page, [review.browser]).of_form(review.history.encode()).comment_at(review.edit).text
-        )
+        return comments.comment_at(review.edit).text
     except CommentRefused:
         return ""

@@ -53,12 +53,23 @@ class GuardedComments:
     """Methods raise what those of ``StoredComments`` raise, and NotAllowed."""
 
     def __init__(
-        self, comments: StoredComments, access: PageAccess, visitor: Visitor, page: Page, browsers: Collection[str]
+        self,
+        comments: StoredComments,
+        access: PageAccess,
+        visitor: Visitor,
+        page: Page,
+        browsers: Collection[str],
+        changed: bytes = b"",
     ) -> None:
-        """``browsers`` are the owners of drafts as which the request's browser is known (``editing.edit_forms``)."""
+        """``browsers`` are the owners of drafts as which the request's browser is known (``editing.edit_forms``).
+
+        ``changed`` is the history whose comments changes are about, if it is not that of the page.
+        """
         self.page = page.name
         self.head: CommentsHead = page.comments
         self.history = page.history or page_key(page.name)
+        self._changed = changed or self.history
+        self._page = page
         self._comments = comments
         self._access = access
         self._visitor = visitor
@@ -131,13 +142,14 @@ class GuardedComments:
         self._access.require(self.page, Privilege.COMMENT_POST)
 
     def of_form(self, history: bytes) -> GuardedComments:
-        """Return the comments to which a form belongs; ``history`` is the key in the form.
+        """Return the comments that a form changes; ``history`` is the key in the form.
 
         If the page was renamed since, its page is found by the history, and ``page`` is its name once a change is done.
+        Only changes follow the key, since their commit judges the rights of the page that it finds.  The key comes from
+        the visitor, and may be that of any page: what is read stays that of the page whose rights were judged.
         """
-        if len(history) == KEY_BYTES:
-            self.history = history
-        return self
+        changed = history if len(history) == KEY_BYTES else b""
+        return GuardedComments(self._comments, self._access, self._visitor, self._page, self._browsers, changed)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -150,7 +162,7 @@ class GuardedComments:
         self.page = name
 
     def add(self, new: NewComment) -> Comment:
-        return self._comments.add(self.page, self.history, new, allow=self._allow)
+        return self._comments.add(self.page, self._changed, new, allow=self._allow)
 
     def edit(self, number: int, text: str, now_ms: int) -> None:
         """Replace the text of the visitor's own comment.  Raises NotYours, TooLate, NoSuchComment."""
@@ -165,7 +177,7 @@ class GuardedComments:
                 raise refused
             return replace(comment, text=text, edited_ms=now_ms)
 
-        self._comments.change(self.page, self.history, number, edited, allow=self._allow)
+        self._comments.change(self.page, self._changed, number, edited, allow=self._allow)
 
     def remove(self, number: int) -> None:
         """Remove a comment; its answers stay.  Raises NotYours, NoSuchComment."""
@@ -197,4 +209,4 @@ class GuardedComments:
 
     def _change_state(self, number: int, change: Edit) -> None:
         allow = self._allow_owner if self.moderates else self._allow
-        self._comments.change(self.page, self.history, number, change, allow=allow)
+        self._comments.change(self.page, self._changed, number, change, allow=allow)

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from gauge.confidence import (
+    CONFIRMED,
     LEAST_BLOCKS,
     Ratio,
     mean_figure,
@@ -69,6 +70,24 @@ def test_equal_systems_are_called_slower_in_at_most_5_percent(noise: float) -> N
 def test_5_percent_slower_is_found_by_five_rounds() -> None:
     assert share_called("worse", 0.05) >= 0.9
     assert share_called("better", 0.05) == 0.0
+
+
+def verdict_confirmed(rng: Random, slower: float, noise: float) -> str:
+    """Return what five rounds say, and five more where they show a difference."""
+    a, b = pairs(rng, slower, noise)
+    found = verdict(of_pairs(a, b), MARGIN)
+    if found in ("same", "cannot tell"):
+        return found
+    more = pairs(rng, slower, noise)
+    return verdict(of_pairs([*a, *more[0]], [*b, *more[1]], CONFIRMED), MARGIN)
+
+
+def test_a_difference_that_has_to_show_again_is_seldom_one_of_equal_systems() -> None:
+    """Ten comparisons of one wiki with itself, each with two figures and two sides, are to find nothing."""
+    equal = [verdict_confirmed(Random(seed), 0.0, NOISE) for seed in range(5 * SEEDS)]
+    slower = [verdict_confirmed(Random(seed), 0.05, NOISE) for seed in range(SEEDS)]
+    assert sum(one in ("worse", "better") for one in equal) <= 0.01 * len(equal)
+    assert slower.count("worse") >= 0.9 * len(slower)
 
 
 def test_with_more_noise_it_is_found_less_often_and_the_smallest_visible_difference_says_so() -> None:

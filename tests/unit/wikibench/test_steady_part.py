@@ -126,12 +126,12 @@ def test_a_curve_is_measured_only_around_an_answer_each_try_from_a_place_of_its_
 def test_a_generator_that_is_too_late_says_nothing_of_a() -> None:
     run = Run(*[a_try()] * 5, valid=False)
     with pytest.raises(GeneratorTooLate):
-        Alternation([run], None, even=True).light_rate(P95)  # type: ignore[list-item]
+        Alternation([run], None, even=True, margin=0.02).light_rate(P95)  # type: ignore[list-item]
     assert len(run.seconds) == 3
 
 
 def test_each_try_for_the_largest_rate_of_a_begins_at_a_place_of_its_own() -> None:
     run = Run(*[a_try()] * 8)
     with pytest.raises(IndexError):  # each try keeps its rate, until no result is left
-        Alternation([run], None, even=True).light_rate(P95)  # type: ignore[list-item]
+        Alternation([run], None, even=True, margin=0.02).light_rate(P95)  # type: ignore[list-item]
     assert len(set(run.skips)) >= 7

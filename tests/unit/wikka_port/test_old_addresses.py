@@ -23,6 +23,12 @@ from wikka_port.old_addresses import place_of_name, place_of_script
         ("/wikka.php", {"wakka": "HomePage/diff", "a": "7", "b": "9"}, "/HomePage/revisions"),
         ("/wikka.php", {"wakka": "HomePage/recentchanges.xml"}, "/-/recentchanges.xml"),
         ("/wikka.php", {"wakka": "HomePage/referrers"}, "/HomePage"),
+        ("/wikka.php", {"wakka": "HomePage", "show_comments": "1", "id": "7"}, "/HomePage?show_comments=1"),
+        (
+            "/wikka.php",
+            {"wakka": "A/files.xml", "action": "download", "file": "a b.png", "time": "1"},
+            "/A/files.xml?action=download&file=a+b.png",
+        ),
         ("/wikka.php", {"wakka": "//evil.example/x"}, "/evil.example"),
         ("/wikka.php", {}, None),
         ("/HomePage", {"wakka": "Other"}, None),

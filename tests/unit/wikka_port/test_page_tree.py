@@ -63,6 +63,11 @@ def test_the_page_of_the_tree_and_its_json_say_the_same(web: WikiClient) -> None
 def test_a_tree_of_very_many_pages_leads_to_all_of_them(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wikka_port.handlers.lists.TREE_NAMES", 2)
     assert json.loads(web.get("/Port/tree?format=json").text)["onward"] == "/-/pageindex?letter=Port%2F"
+    for number in range(3):
+        web.wiki.save(f"Port/Crane/{number}", "text", author="Ann", base=0)
+    found = json.loads(web.get("/Port~2FPier/tree?format=json").text)
+    assert [one["label"] for one in found["pages"]] == ["Port", "Crane", "Pier", "Lamp"], "its own are all there"
+    assert found["onward"]
 
 
 def test_a_page_that_one_may_not_read_is_in_no_tree(web: WikiClient) -> None:

@@ -291,6 +291,26 @@ def test_an_included_page_brings_no_ids(web: WikiClient) -> None:
     assert "<h5>Head</h5>" in text
 
 
+def test_an_included_page_keeps_its_tags_whole(web: WikiClient) -> None:
+    """Ids were taken out of text and values, too: that let an author's text become attributes of the page."""
+    text = '""<span title="x id=">y</span> " z" onmouseover=alert(1) <b title=" id=" class="b c">w</b>""'
+    web.wiki.save("Part", text, author="Eve", base=1)
+    alone = web.get("/Part").text.partition('<article class="content">')[2].partition("</article>")[0]
+    assert "onmouseover" in alone
+    assert alone.strip() in shown(web, "{{include page='Part'}}")
+
+
+def test_places_in_an_included_page_are_those_of_the_page(web: WikiClient) -> None:
+    web.wiki.save(
+        "Part", '==Head== words[^note^] [[#Head | up]] ""<a id="here" href="#here">x</a>""', author="a", base=1
+    )
+    text = shown(web, "own[^first^] {{include page='Part'}}")
+    assert re.findall(r'id="([nr]-\d)"', text) == ["r-1", "n-1"], "those of the page that is read"
+    assert re.findall(r'href="([^"]*#[^"]*)"', text) == [
+        "#n-1", "/Part#n-1", "/Part#s-head", "/Part#here", "/Part#r-1", "#r-1",
+    ]  # fmt: skip
+
+
 def asked(web: WikiClient, query: str) -> str:
     return web.get(f"/Page?{query}").text.partition('<article class="content">')[2].partition("</article>")[0]
 

@@ -85,7 +85,8 @@ def test_the_page_of_changes_says_sizes_and_folds(web: WikiClient) -> None:
     text = web.get("/-/recentchanges").text
     assert shown(text) == ["+1,150", "±0", "−50", "+1,200", "+3"]
     assert "3 changes" in text
-    assert '/Home/diff?a=1&amp;b=3"' in text
+    (diff,) = re.findall(r'href="(/Home/diff\?b=3&amp;since=\d+)"', text)
+    assert "x" * 1_150 in web.get(diff.replace("&amp;", "&")).text, "all of the day, its first change as well"
     assert "undo" not in text, "nobody is signed in"
     flat = web.get("/-/recentchanges?fold=no").text
     assert '<details class="same-page">' not in flat

@@ -11,6 +11,7 @@ from tests.support.wiki_client import WikiClient
 from wikka_port.comments.comment_rows import EDITABLE_MS
 from wikka_port.comments.threads import ORDERS
 from wikka_port.limits import COMMENT_CHARS_MAX
+from wikka_port.names import page_key
 from wikka_port.rights.rules import PageRights, Privilege
 
 PATH = "/Home/comments"
@@ -91,6 +92,32 @@ def test_nothing_typed_is_lost(web: WikiClient) -> None:
     web.wiki.away = False
     del web.wiki._pages["Home"]
     refused(404)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_form_with_the_history_of_another_page_shows_nothing_of_it(web: WikiClient, is_deleted: bool) -> None:
+    """The key of a page is a digest of its name, so everybody can send that of a page which he may not read."""
+    web.wiki.save("Secret", "A text.", author="Owner", base=0, owner="Owner")
+    owner = web.signed_in("Owner")
+    send(owner, "a quokka", path="/Secret/comments")
+    send(owner, "two quokkas", "?answer=1", path="/Secret/comments")
+    web.wiki.rights.change("Secret", PageRights("Owner"), "Owner", {Privilege.READ: "+", Privilege.COMMENT_READ: ""})
+    if is_deleted:
+        owner.post("/Secret/delete", {**owner.form("/Secret/delete"), "delete": "1"})
+    send(web, "one")
+    send(web, "two")
+    for changed in (
+        {},
+        {"answer": "2"},
+        {"edit": "2"},
+        {"remove": "2"},
+        {"restore": "1"},
+        {"preview": "1", "answer": "1"},
+    ):
+        answer = send(web, "harmless", history=page_key("Secret").decode(), **changed)
+        assert answer.status_code in {200, 409}, changed
+        assert "quokka" not in answer.text, changed
+        assert texts(web) == ["one", "two"]
 
 
 def test_too_many_comments_wait(web: WikiClient) -> None:

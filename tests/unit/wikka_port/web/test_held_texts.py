@@ -9,6 +9,7 @@ import pytest
 from tests.support.api_client import ApiScene
 from tests.support.wiki_client import WikiClient
 from wikka_port.limits import SUGGESTED_BY_ONE
+from wikka_port.names import page_key
 from wikka_port.rights.rules import PageRights, Privilege
 
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
@@ -79,6 +80,28 @@ def test_a_suggestion_under_review_is_none_until_it_is_accepted(web: WikiClient)
     assert web.wiki.page("Lent").number == 1
     assert 'name="accept"' not in root.get(place).text
     assert len(web.wiki.suggestions.of("Lent")) == 1
+
+
+def test_a_change_under_review_shows_no_comment_of_another_page(web: WikiClient) -> None:
+    """The form has the key of a history; that of a page which the author may not read showed that page's comments."""
+    olga, mia, root = web.signed_in("Olga"), web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    for browser, page, text in ((olga, "/Lent", "a quokka"), (mia, "/P", "my words")):
+        form = browser.form(f"{page}/comments")
+        assert browser.post(f"{page}/comments", {**form, "body": text, "send": "1"}).status_code == 303
+    rights = web.wiki.page("Lent").rights
+    web.wiki.rights.change("Lent", rights, "Olga", {Privilege.READ: "Olga", Privilege.COMMENT_READ: "Olga"})
+    form = mia.form("/P/comments?edit=1")
+    web.now += 60
+    mia.now = web.now
+    for history, former in ((page_key("Lent").decode(), None), (form["history"], "my words")):
+        changed = {**form, "history": history, "body": f"{FARM}\n{history}", "send": "1"}
+        place = mia.post("/P/comments", changed).headers["Location"]
+        assert place.startswith("/-/held?page=P")
+        shown = mia.get(place).text
+        assert "quokka" not in shown
+        assert former is None or former in shown
+        assert decide(root, place, "accept") == (303 if former else 409)
+        assert "quokka" not in root.get("/P/comments").text
 
 
 def test_a_crash_before_the_decision_suggests_once(web: WikiClient) -> None:
