@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,4 +127,30 @@ def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wik
     page.keyboard.press("Enter")
     page.wait_for_url("**/By_keys")
     assert scene.wiki.page("By keys").rights.lists == {"write": "Rita"}
+    context.close()
+
+
+def test_an_upload_by_keyboard_alone(browser: Any, wiki: tuple[Scene, str], tmp_path: Path) -> None:
+    scene, url = wiki
+    picture = tmp_path / "Plan.csv"
+    picture.write_text("a,b\n1,2\n")
+    context = browser.new_context(base_url=url)
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    scene.wiki.save("With files", "words", author="Rita", base=0, owner="Rita")
+    show(page, url, scene, Seen("with files", "registered", "/With_files"))
+    tab_to(page, 'a[href="/With_files/files"]')
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/With_files/files")
+    page.wait_for_load_state("load")
+    tab_to(page, "main input[type=file]")
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Space")
+    chooser.value.set_files(picture)
+    tab_to(page, "main form button[type=submit], main form button.primary")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/With_files/files?added=1")
+    assert axe.findings(page) == []
+    (version,) = scene.wiki.files.versions("With files", "Plan.csv")
+    assert version.author == "Rita"
     context.close()

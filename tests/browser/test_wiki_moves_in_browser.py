@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import quiet_pages
+from tests.support.deep import seeds
 from tests.support.smtp_server import SmtpServer
 from tests.support.store_thread import StoreThread
 from tests.support.wiki_server import WikiServer, running_wiki
@@ -19,7 +20,7 @@ from wikka_port.pages import Wiki
 
 PASSWORD = "correct horse battery"
 SUBMIT = "main form button.primary"
-LINKING = 12
+LINKING = seeds("pages with a link to a page that is renamed in a browser", deep=500, short=12)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ def test_it_holds() -> None:
     if CHROMIUM is None:
         pytest.skip("THE PROOF DID NOT RUN: Chromium is not installed")
     print(f"COLUMNAR_SEED={SEED}")
-    each = seeds("kills and cuts of a proof of drafts", deep=2, short=1)
+    each = seeds("kills and cuts of a proof of drafts", deep=20, short=1)
     found = drafts.run(each, each, SEED, longest_s=13.0)
     assert found.wrong == []
     assert found.kills == found.cuts == each
