@@ -26,14 +26,12 @@ from wikka_port.import_plan import (
     Origin,
     PagePart,
     attribution,
-    files_address,
     known_licence,
-    main_page_title,
 )
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.markup.bounds import over_bounds
 from wikka_port.markup.mediawiki import Dialect, convert, convert_source
-from wikka_port.markup.mediawiki_titles import CATEGORY
+from wikka_port.markup.mediawiki_titles import CATEGORY, files_address, main_page_title
 from wikka_port.names import InvalidName, normalise
 from wikka_port.next_revision import BODY_BYTES_MAX
 from wikka_port.page_languages import known
@@ -153,6 +151,7 @@ class PartReader:
             aliases=site.aliases,
             cases=site.cases,
             templates=self._templates.bodies,
+            site=site.name,
         )
 
     def _begin(self, page: PageStart) -> _OpenPage | None:

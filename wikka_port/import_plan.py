@@ -19,9 +19,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from wikka_port.markup.formats import WIKKA
+from wikka_port.markup.mediawiki_titles import page_address, split_address
 
 Order = tuple[int, int]  # time and id of a revision at the site of the dump; id 0: unknown
 
@@ -163,63 +164,9 @@ def attribution(site: str, base: str, title: str, time_ms: int, licence: str | N
     return f"{text}; {licence}." if licence else f"{text}; under the licence of that site."
 
 
-_ARTICLE_FOLDERS: Final = ("/index.php/", "/wiki/")
-_TITLE_IN_QUERY: Final = re.compile(r"([?&]title=)[^&#]*")
-
-
-def page_address(base: str, written: str) -> str:
-    """Return the address of a page at the site whose main page is ``base``, or "" if ``base`` is no address.
-
-    ``written`` is the page's title, quoted.
-
-    A site without short addresses names its pages in the query: ``index.php?title=Main_Page``.
-    """
-    if not base:
-        return ""
-    query = _TITLE_IN_QUERY.search(base)
-    if query is not None:
-        return f"{base[: query.end(1)]}{written}{base[query.end() :]}"
-    parts = _split(base)
-    folder = next((parts.path.partition(mark)[0] + mark for mark in _ARTICLE_FOLDERS if mark in parts.path), "")
-    folder = folder or parts.path.rpartition("/")[0] + "/"  # the main page's name may contain slashes, rarely
-    scheme = f"{parts.scheme}:" if parts.scheme else ""
-    site = f"{scheme}//{parts.netloc}" if parts.netloc else ""
-    return f"{site}{folder}{written}"
-
-
-def main_page_title(base: str) -> str:
-    """Return the title of the site's main page, which its address ``base`` ends with, or "" if it has none."""
-    query = _TITLE_IN_QUERY.search(base)
-    if query is not None:
-        written = query[0].partition("=")[2]
-    else:
-        path = _split(base).path
-        folder = next((mark for mark in _ARTICLE_FOLDERS if mark in path), "/")
-        written = path.partition(folder)[2] if folder != "/" else path.rpartition("/")[2]
-    return unquote(written).replace("_", " ").strip()
-
-
-def files_address(base: str) -> str:
-    """Return the address to which the name of a file is appended, or "" if it is unknown.
-
-    Every MediaWiki redirects from there to the file, also to a file of a shared site.
-    """
-    if not base.startswith(("http://", "https://")):
-        return ""
-    query = _TITLE_IN_QUERY.search(base)
-    return page_address(base if query is None else base[: query.end()], "Special:FilePath/")
-
-
-def _split(base: str) -> SplitResult:
-    try:
-        return urlsplit(base)
-    except ValueError:  # brackets that are no address of IPv6
-        return urlsplit("")
-
-
 def known_licence(base: str, time_ms: int) -> str:
     """Return the licence of Wikimedia's texts at that time, or "" if the site is not Wikimedia's."""
-    host = _split(base).netloc
+    host = split_address(base).netloc
     if not host.endswith(_WIKIMEDIA):
         return ""
     return "CC BY-SA 3.0 and GFDL" if time_ms < _CC_4_SINCE_MS else "CC BY-SA 4.0"

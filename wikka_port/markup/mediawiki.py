@@ -2,8 +2,9 @@
 
 Reading order: ``mediawiki_titles`` (the target of a link), ``mediawiki_pieces`` (converted pieces),
 ``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
-``mediawiki_templates``, ``mediawiki_scan`` (replaces constructs with an opening and a closing by marks),
-``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this module for headings, lists and paragraphs.
+``mediawiki_templates``, ``mediawiki_variables`` (names, addresses, other pages), ``mediawiki_scan`` (replaces
+constructs with an opening and a closing by marks), ``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this
+module for headings, lists and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
@@ -123,8 +124,12 @@ def _redirect(draft: Draft, text: str, hint: str | None) -> tuple[str | None, st
     match = _REDIRECT.match(text)
     if match is None or not (match[1].upper() in _REDIRECT_KEYS or hint is not None):
         return None, text
-    target = draft.dialect.target(unescape(match[2]).strip().removeprefix(":"))
-    if target is None or not target.title or target.kind in ("interwiki", "language"):
+    typed = unescape(match[2]).strip().removeprefix(":")
+    target = draft.dialect.target(typed)
+    if target is not None and target.kind in ("interwiki", "language"):
+        draft.converted["redirect"] += 1
+        return None, f"→ [[:{match[2].strip().removeprefix(':')}]]\n\n{text[match.end() :].lstrip()}"
+    if target is None or not target.title:
         return None, text
     name = draft.dialect.title(f"File:{target.title}") if target.kind == "file" else target.title
     draft.converted["redirect"] += 1
@@ -172,7 +177,11 @@ def _blocks(draft: Draft, lines: list[str]) -> list[_Block]:
         line = lines[index] = _without_nothing(draft, lines[index])
         if OPENING.match(line):
             end = table_end(lines, index)
-            made: list[_Block] = [("paragraph", table(draft, lines[index:end]))]
+            shown, rest = table(draft, lines[index:end])
+            made: list[_Block] = [("paragraph", shown)]
+            if rest:
+                lines[end - 1] = rest
+                end -= 1
             index = end
         elif begins_preformatted(line):
             end = index + 1
@@ -267,7 +276,7 @@ def _heading(draft: Draft, line: str) -> str | None:
         return None
     level, typed = found
     content = inline(draft, typed)
-    if not draft.edges(content)[0].strip():  # a heading of marks that show nothing is none
+    if not _is_seen(draft, content):  # a heading of marks that show nothing is none
         return None
     draft.converted["heading"] += 1
     signs = "=" * max(7 - level, 2)
@@ -292,11 +301,16 @@ def _item(draft: Draft, line: str) -> list[str]:
         shown = inline(draft, term)
         marker = "~" * (depth - 1)
         bold = f"**{shown}**" if "**" not in shown else _guarded(draft, shown) if marker else shown
-        items = [marker + bold] if shown else []
+        items = [marker + bold] if _is_seen(draft, shown) else []
         return items + ([f"{marker}~{_guarded(draft, inline(draft, rest))}"] if rest.strip() else [])
     sign = {"*": "- ", "#": "1) "}.get(prefix[-1], "")
     shown = inline(draft, body)
-    return [f"{'~' * depth}{sign}{shown if sign else _guarded(draft, shown)}"] if shown else []
+    return [f"{'~' * depth}{sign}{shown if sign else _guarded(draft, shown)}"] if _is_seen(draft, shown) else []
+
+
+def _is_seen(draft: Draft, shown: str) -> bool:
+    """Return whether a converted text has characters that readers see; links to other languages have none."""
+    return bool(draft.edges(shown)[0].strip())
 
 
 def _guarded(draft: Draft, text: str) -> str:

@@ -55,6 +55,8 @@ def simple_body(text: str) -> str | None:
 def template_title(dialect: Dialect, name: str) -> str:
     """Return the title of the page that a call of ``name`` includes, or "" if none can be meant."""
     name = spaced(name)
+    if name.startswith(":"):
+        return dialect.title(name[1:].strip())
     prefix, colon, _ = name.partition(":")
     if colon and prefix.strip().lower() in dialect.numbers:
         return dialect.title(name)
@@ -90,6 +92,7 @@ def expanded(draft: Draft, name: str, given: Mapping[str, str]) -> str | None:
     ``given`` has the values by their names as typed, positional ones by their numbers.
     """
     templates, left = draft.dialect.templates, draft.expansion.left
+    name = draft.title + name.strip() if name.strip()[:1] == "/" and draft.dialect.has_subpages(draft.title) else name
     body = templates.get(template_title(draft.dialect, name)) if templates else None
     if body is None or len(body) > left or draft.expansion.depth >= DEPTH_MAX:
         return None

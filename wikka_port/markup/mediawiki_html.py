@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.markup.mediawiki_inline import KNOWN_TAGS
 from wikka_port.markup.mediawiki_pieces import Draft, Piece, literal
 
 DEPTH_MAX: Final = 9  # of lists
@@ -33,6 +34,7 @@ _TAG: Final = re.compile(
     r"(?P<attributes>(?:[\s/][^<>]*+)?)>",
     re.IGNORECASE,
 )
+_OVER_LINES: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*+)(?=[\s/])[^<>\n]*+\n[^<>]*+>")
 _SIGNS: Final = re.compile(r"[ \t]*([*#:]+)")
 _KEEPS_LINES: Final = re.compile(r"\n[ \t]*(?:[|!=]|\{\|)")  # lines of a table or headings within an item
 _LISTED: Final = re.compile(r"[*#:;]")
@@ -44,8 +46,13 @@ def as_wikitext(draft: Draft, text: str) -> str:
     """Return a scanned text with HTML of blocks as wikitext."""
     if "<" not in text:
         return text
+    text = _OVER_LINES.sub(_in_one_line, text)
     tags = list(_TAG.finditer(text))
     return _Rewriting(draft, _closed(tags)).run(text, tags) if tags else text
+
+
+def _in_one_line(tag: re.Match[str]) -> str:
+    return " ".join(tag[0].split("\n")) if tag[1].lower() in KNOWN_TAGS else tag[0]
 
 
 def _closed(tags: Sequence[re.Match[str]]) -> set[int]:

@@ -28,6 +28,7 @@ from wikka_port.markup.mediawiki_pieces import (
     may_reach,
     unescape,
 )
+from wikka_port.markup.mediawiki_titles import NO_SITE
 
 # Known in any case of letters.
 _ANY_CASE: Final = "NOTOC FORCETOC TOC NOEDITSECTION NOGALLERY NOCC NOCONTENTCONVERT NOTC NOTITLECONVERT"
@@ -309,6 +310,9 @@ class _Line:
     def token(self, match: re.Match[str]) -> None:
         if match["mark"]:
             self._markup(match[0])
+        elif match["url"] and match["url"].startswith(NO_SITE):
+            words = plain_label(self._draft, match["label"]) or match["url"].removeprefix(NO_SITE)
+            self._parts += [(True, words)] if words else []
         elif match["url"]:
             self._markup(self._external(match["url"], match["label"]))
         elif match["bare"]:

@@ -63,6 +63,7 @@ class Piece:
     plain: str = ""  # in a label, where no markup is read
     page: str = ""  # the linked page, if it is a link
     block: str | None = None  # its form if it fills lines; None: the same as ``inline``; "": nothing
+    typed: str = ""  # the wikitext of a call; its closed constructs are marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +71,6 @@ class Note:
     content: str | None = None  # None: used, not defined (yet)
     name: str = ""
     marks: tuple[int, ...] = ()  # the numbers of the pieces that refer to it
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The wikitext of a call of an unknown template; its closed constructs are marks."""
-
-    mark: str  # in the place of the call
-    text: str
-    words: str = ""  # the part of ``text`` that readers see in that place
 
 
 @dataclass(slots=True)
@@ -115,7 +107,7 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     note_numbers: dict[str, int] = field(default_factory=dict)
     notes_mark: str | None = None  # the mark where the author wants the notes
-    sources: list[Source] = field(default_factory=list)  # of calls of unknown templates, in the order of their ends
+    sources: list[int] = field(default_factory=list)  # pieces of calls of unknown templates, in the order of their ends
     unknown: dict[str, bool] = field(default_factory=dict)  # mark of such a call -> whether it has words of its own
     expansion: Expansion = field(default_factory=Expansion)
     converted: Counter[str] = field(default_factory=Counter)
@@ -206,6 +198,33 @@ class Draft:
                 if number not in reached:
                     reached.add(number)
                     waiting.append(self.pieces[number].inline)
+
+    def typed(self, number: int, reached: set[int], listed: set[int]) -> str:
+        """Return the wikitext of a call, with that of the calls in it; all their numbers are added to ``listed``.
+
+        The mark of anything else stays if it stands nowhere else, and is added to ``reached``; if it is there, its
+        plain text stays.
+        """
+        out: list[str] = []
+        levels = [_split(f"\x02{number}\x03")]
+        while levels:
+            for part in levels[-1]:
+                if isinstance(part, str):
+                    out.append(part)
+                    continue
+                piece = self.pieces[part]
+                if piece.typed and part not in listed:
+                    listed.add(part)
+                    levels.append(_split(piece.typed))
+                    break
+                if part in reached or part in listed:
+                    out.append(piece.plain)
+                else:
+                    out.append(f"\x02{part}\x03")
+                    self.reach(out[-1], reached)
+            else:
+                levels.pop()
+        return "".join(out)
 
     def replace(self, number: int, piece: Piece) -> None:
         """Put another piece in the place of a mark; its neighbours are guarded with regard to the one before."""

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
 from wikka_port.markup.mediawiki_expansion import expanded
-from wikka_port.markup.mediawiki_pieces import Draft, Piece, Source, balance_quotes, collapse, escape, literal
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, collapse, literal
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of, piece_of, words_of_unknown
+from wikka_port.markup.mediawiki_titles import NO_SITE
+from wikka_port.markup.mediawiki_variables import needs_site, page_of, value_of
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -41,9 +44,9 @@ _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
 _NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
 _TAG_TEMPLATES: Final = frozenset({"anchor", "anchors", "anker", "ancre", "ancla", "visible anchor", "якорь"})
-_OWN_NAME: Final = frozenset({"PAGENAME", "FULLPAGENAME"})
 _BLANKS: Final = re.compile(r"[ \t]*+")
 _LEADING: Final = re.compile(r"\A +")
+_NOTE_END: Final = re.compile(r"\s*+</ref\s*+>", re.IGNORECASE)
 _LINE_REST: Final = re.compile(r"[ \t]*+(?:\n|\Z)")  # nothing but blanks
 _PARAMETER: Final = re.compile(r"\{\{\{([^{}|]*)(?:\|(.*))?\}\}\}", re.DOTALL)
 _BLOCKS: Final = ("*", "#", ":", ";", "{|")
@@ -74,6 +77,18 @@ def _begins_line(text: str, position: int) -> bool:
     return not before.rpartition("\n")[2].strip(" \t:")
 
 
+def _begins_address(text: str, begin: int) -> bool:
+    """Return whether a single bracket is before the call at ``begin``."""
+    before = text[max(begin - 2, 0) : begin]
+    return before[-1:] == "[" and before != "[["
+
+
+def _is_empty_note(level: _Level) -> bool:
+    if level.kind != "ref" or len(level.parts) > 1:
+        return False
+    return all(isinstance(part, str) and not part.strip() for part in level.parts)
+
+
 def _flat(rope: Rope) -> Iterator[str]:
     levels: list[Iterator[str | Rope]] = [iter(rope)]
     while levels:
@@ -93,6 +108,7 @@ class _Scan:
         self._levels = [_Level("root", "")]
         self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
         self._text_begin = 0  # of the text before the token that is being read
+        self._calls: set[str] = set()  # marks of calls whose words may be a part of a link's target
         self._defining = False  # inside <references>
         self._in_ref = False
 
@@ -201,12 +217,11 @@ class _Scan:
             self._add(match[0])
             return match.end()
         content = self._text[match.end() : closing.start()]
-        self._add(self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content, self._caption)))
+        # A caption lies in this text, and cannot contain another gallery.
+        self._add(
+            self._draft.mark(mediawiki_raw.raw(self._draft, name, attributes, content, partial(scan, self._draft)))
+        )
         return closing.end()
-
-    def _caption(self, text: str) -> str:
-        """Return a line of a gallery, which lies in this text and cannot contain another gallery."""
-        return scan(self._draft, text)
 
     # -- templates ------------------------------------------------------------------
 
@@ -224,7 +239,7 @@ class _Scan:
                 level.braces.pop()
             if not level.braces:
                 self._levels.pop()
-                self._add(self._template(level, end))
+                self._add(self._template(level, end, end - left))
         if left:
             self._add("}" * left)
 
@@ -252,10 +267,10 @@ class _Scan:
             self._in_ref = self._in_ref and level.kind != "ref"
         del self._levels[depth + 1 :]
 
-    def _template(self, level: _Level, end: int) -> str:
-        """Convert a call (``mediawiki_templates``), or take what words it has; return its mark.
+    def _template(self, level: _Level, end: int, stop: int) -> str:
+        """Convert a call (``mediawiki_templates``), or take what words it has; return its mark or wikitext.
 
-        ``end`` is the position after the call.
+        ``stop`` is the position after the call, and ``end`` the one after all braces there.
         """
         draft = self._draft
         source = "".join([level.opening, *_flat(level.parts)])
@@ -264,28 +279,44 @@ class _Scan:
         call = Call.of(source)
         if call.name in _NOTE_TEMPLATES and draft.notes_mark is None:
             return self._place_notes(end)
-        if call.title in _OWN_NAME:
-            draft.converted["name of the page"] += 1
-            return draft.mark(Piece(balance_quotes(escape(draft.title, cell=True)), draft.title))
+        if (value := value_of(draft, call.title, call.given)) is not None:
+            return value
         note = note_of(call)
         if note is not None:
             return draft.note(note[0], collapse(note[1]), is_use=True)
-        if (text := self._expanded(call)) is not None:
+        if (text := self._expanded(call, source)) is not None:
             return text
+        if (page := page_of(draft, call.title, call.given)) is not None:
+            draft.converted["included page"] += 1
+            return draft.mark(replace(page, typed=source))
         made = made_of(draft, call)
         if made is not None:
             draft.converted[made[0]] += 1
-            return draft.mark(made[1])
+            return self._mark(made[1], source)
+        if needs_site(call.title) and _begins_address(self._text, level.begin):
+            self._hidden(source, "template")
+            return NO_SITE
         if call.name in _TAG_TEMPLATES or (call.lines > 1 and _begins_line(self._text, level.begin)):
             return self._hidden(source, "template", is_tag=call.name in _TAG_TEMPLATES)
-        kind, words, piece = words_of_unknown(draft, call)
+        is_whole_note = _is_empty_note(self._levels[-1]) and _NOTE_END.match(self._text, stop) is not None
+        kind, words, piece = words_of_unknown(draft, call, is_whole_note=is_whole_note)
         draft.unconverted[kind] += 1
-        mark = draft.mark(piece)
+        mark = self._listed(piece, source)
         draft.unknown[mark] = bool(words)
-        draft.sources.append(Source(mark, source, words))
         return mark
 
-    def _expanded(self, call: Call) -> str | None:
+    def _mark(self, piece: Piece, source: str) -> str:
+        """Return the mark of a call."""
+        mark = self._draft.mark(replace(piece, typed=source))
+        self._calls.add(mark)
+        return mark
+
+    def _listed(self, piece: Piece, source: str) -> str:
+        """Return the mark of a call whose source is listed at the end of the page."""
+        self._draft.sources.append(len(self._draft.pieces))
+        return self._mark(piece, source)
+
+    def _expanded(self, call: Call, source: str) -> str | None:
         """Return what a simple template of the dump makes of a call: wikitext or its mark; None if there is none.
 
         In the text of the page it stays wikitext, so that its lines can be lists, headings and tables.
@@ -299,10 +330,10 @@ class _Scan:
         draft.converted["template: its own text"] += 1
         text = draft.expansion.within(scan, draft, text)
         if not text.strip():
-            return draft.mark(Piece("", block=""))
+            return self._mark(Piece("", block=""), source)
         if outer == "root":
             return f"\n{text}" if text.startswith(_BLOCKS) else text
-        return text if _WORDS.fullmatch(text) else draft.mark(piece_of(draft, text))
+        return text if _WORDS.fullmatch(text) else self._mark(piece_of(draft, text), source)
 
     def _parameter(self, source: str) -> str:
         """Show a parameter of the template that is this page: its default, else as typed."""
@@ -316,10 +347,8 @@ class _Scan:
             return self._hidden(source, "parameter")
         draft.unconverted["parameter"] += 1
         if found[2] is None:
-            return draft.mark(Piece(literal(source), collapse(source)))
-        mark = draft.mark(piece_of(draft, found[2]))
-        draft.sources.append(Source(mark, source, found[2]))
-        return mark
+            return self._mark(Piece(literal(source), collapse(source)), source)
+        return self._listed(piece_of(draft, found[2]), source)
 
     def _hidden(self, source: str, kind: str, *, is_tag: bool = False) -> str:
         """List a source at the end of the page, and return the empty mark in its place.
@@ -328,8 +357,7 @@ class _Scan:
         """
         draft = self._draft
         draft.unconverted[kind] += 1
-        mark = draft.mark(Piece("", block=""))
-        draft.sources.append(Source(mark, source))
+        mark = self._listed(Piece("", block=""), source)
         if kind != "parameter" and not is_tag:
             draft.unknown[mark] = False
         return mark
@@ -351,15 +379,22 @@ class _Scan:
         return trail.end() if trail else match.end()
 
     def _link(self, level: _Level, trail: str) -> Piece | None:
-        # The head decides without the rest, or closing many levels would be quadratic.
-        first = level.parts[0] if level.parts else ""
-        if not isinstance(first, str) or any(isinstance(part, list) for part in level.parts):
+        # A level with an unclosed one in it is no link, so each part is read once, however deep the levels are.
+        parts = [part for part in level.parts if isinstance(part, str)]
+        if len(parts) < len(level.parts):
             return None
-        head, bar, rest = first.partition("|")
-        if not bar and (len(level.parts) > 1 or first in self._draft.unknown):
-            return mediawiki_links.without_target(self._draft, "".join(_flat(level.parts)), trail)
-        label = "".join([rest, *_flat(level.parts[1:])]) if bar else None
-        return mediawiki_links.link(self._draft, head, label, trail)
+        draft, text = self._draft, "".join(parts)
+        head, bar, rest = text.partition("|")
+        label = rest if bar else None
+        if "\x02" in head:
+            marks = list(MARK.finditer(head))
+            if any(mark[0] in draft.unknown for mark in marks):
+                return mediawiki_links.without_target(draft, text, trail)
+            if not all(mark[0] in self._calls and "\x02" not in draft.pieces[int(mark[1])].inline for mark in marks):
+                return None
+            head, another, more = draft.plain(head).partition("|")  # "{{!}}" is a bar, too
+            label = more + bar + rest if another else label
+        return mediawiki_links.link(draft, head, label, trail)
 
     # -- references -----------------------------------------------------------------
 

@@ -61,10 +61,17 @@ def table_end(lines: list[str], start: int) -> int:
     return len(lines)
 
 
-def table(draft: Draft, lines: list[str]) -> str:
-    """Convert the lines of one table, the opening one first."""
+def table(draft: Draft, lines: list[str]) -> tuple[str, str]:
+    """Convert the lines of one table, the opening one first; return it, and the text behind its end, with a mark.
+
+    The mark keeps that text from being read as the beginning of a line.
+    """
     draft.converted["table"] += 1
-    return _Table(draft).converted(lines[1:], lines[0].partition("{|")[2])
+    last = lines[-1].lstrip(" \t:*#;")
+    is_closed = len(lines) > 1 and last.startswith("|}") and not last.startswith("|}}")
+    rest = last[2:].strip() if is_closed else ""
+    made = _Table(draft).converted(lines[1:-1] if is_closed else lines[1:], lines[0].partition("{|")[2])
+    return made, draft.mark(Piece("", block="")) + rest if rest else ""
 
 
 class _Table:
@@ -96,9 +103,14 @@ class _Table:
                 self._inner.append(text)
             elif depth and text.startswith("|}"):
                 depth -= 1
-                self._inner.append(text)
-                if not depth:
-                    self._end_inner()
+                rest = text[2:].strip()
+                self._inner.append("|}")
+                if depth:
+                    self._inner += [rest] if rest else []
+                    continue
+                self._end_inner()
+                if rest:
+                    self._opened().lines.extend(("", rest))
             elif depth:
                 self._inner.append(text)
             else:
@@ -110,14 +122,21 @@ class _Table:
         if not lines:
             return
         html = _plain_table(self._draft, lines)
-        if html and self._open is not None:
+        if html:
             self._draft.converted["table in a table"] += 1
-            self._open.lines.extend(("", self._draft.mark(Piece(html, ""))))
+            self._opened().lines.extend(("", self._draft.mark(Piece(html, ""))))
             return
         self._draft.unconverted["table in a table"] += sum(line.lstrip(":*#;").startswith("{|") for line in lines)
         for line in lines:
             if not line.lstrip(":*#;").startswith("{|") and not line.startswith("|}"):
                 self._flatten(line)
+
+    def _opened(self) -> _Cell:
+        """Return the open cell; content before the first cell of a row has a cell of its own."""
+        if self._open is None:
+            self._open = self._cell(False, "")
+            self._rows[-1].append(self._open)
+        return self._open
 
     def plain_rows(self) -> list[list[tuple[str, str]]] | None:
         """Return the cells, each with its tag, as text; None if the table has more than text."""
@@ -132,18 +151,15 @@ class _Table:
 
     def _flatten(self, text: str) -> None:
         """Add a line of an inner table, its cells as text."""
-        if self._open is None or text.startswith("|-"):
+        if not text or text.startswith("|-"):
             return
         if text[:1] in ("|", "!"):
             cells = text.lstrip("|!+").replace("!!", "||").split("||")
             text = " · ".join(_split_attributes(self._draft, cell)[1].strip() for cell in cells)
-        self._open.lines.extend(("", text))
+        self._opened().lines.extend(("", text))
 
     def _line(self, text: str, *, is_indented: bool) -> None:
-        if text.startswith("|}"):
-            rest = text[2:].strip()
-            if rest:  # text after the end would be lost
-                self._rows.append([_Cell(False, "", [rest])])
+        if text == "|}":
             self._open = None
         elif text.startswith("|-"):
             self._rows.append([])
@@ -310,7 +326,7 @@ def _content(draft: Draft, lines: list[str]) -> str:
             shown, own_line = sign + inline(draft, text, cell=True), True
         else:
             shown, own_line = _cell_line(draft, text, begins_line=number > 0 and line[:1] != " ")
-        if not shown:
+        if not draft.edges(shown)[0].strip():
             continue
         if out:
             out.append(" " if again and not own_line else f" {BREAK} ")

@@ -26,7 +26,6 @@ from wikka_port.markup.mediawiki_links import forced_link, picture
 from wikka_port.markup.mediawiki_pieces import (
     Draft,
     Piece,
-    Source,
     balance_quotes,
     cell_text,
     collapse,
@@ -72,8 +71,13 @@ _SIGNS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
 _LINE_LISTS: Final = frozenset(("plainlist", "flatlist"))  # each line of their text is an item
-_LINKS: Final[Mapping[str, str]] = {"main": "→", "see also": "→", "further": "→", "details": "→", "main article": "→",
-                                    "seealso": "→", "further information": "→", "about": ""}  # fmt: skip
+_LINK_NAMES: Final = (
+    "main/see also/further/details/main article/seealso/further information/hauptartikel/siehe auch/article détaillé"
+    "/articles détaillés/voir aussi/artículo principal/véase también/vedi anche/artigo principal/ver artigo principal"
+    "/ver também/hoofdartikel/zie ook/osobny artykuł/zobacz też/huvudartikel/se även/основная статья/главная статья"
+    "/см. также/докладніше/основна/вижте"
+)
+_LINKS: Final = frozenset(_LINK_NAMES.split("/"))
 _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
 _SHORT_CITES: Final = frozenset(("harvnb", "harv", "harvtxt", "harvp", "harvcol", "harvard citation no brackets"))
 _TEXT_NOTES: Final = frozenset(("efn", "refn", "note", "footnote"))
@@ -95,6 +99,8 @@ _SILENT: Final = re.compile(
     r"|col(?:begin|end)|(?:.*-)?inline|.*#invoke:(?:navbox|sidebar).*)"
 )
 _SWITCH: Final = re.compile(r"[^\W\d_]{4,}:")  # DEFAULTSORT:, in capitals of any language
+_INFLECTIONS: Final = frozenset(("GRAMMAR:", "GRAMMATIK:", "GRAMMAIRE:", "ODMIANA:", "ПАДЕЖ:", "ВІДМІНОК:"))
+_SPECIAL: Final = re.compile(r"#special:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,17 +166,22 @@ def made_of(draft: Draft, call: Call) -> tuple[str, Piece] | None:
     return None
 
 
-def words_of_unknown(draft: Draft, call: Call) -> tuple[str, str, Piece]:
-    """Return a kind, a part of the call's wikitext, and the piece that shows it in a line with other words.
+def words_of_unknown(draft: Draft, call: Call, *, is_whole_note: bool = False) -> tuple[str, str, Piece]:
+    """Return a kind, words of the call, and the piece that shows them in a line with other words.
 
-    The part is the last positional value with words.  A call without one shows its name, and a call of navigation or
-    maintenance shows nothing.
+    The words are the last positional value that has some; a call that is all of a note has its name and all these
+    values, and a link to a special page has the page.  A call without words shows its name, and a call of navigation
+    or maintenance shows nothing.
     """
-    switch = _SWITCH.match(call.title)
     is_empty = not call.name or call.name in _WORDS or call.name in _LISTS or _LANGUAGE.fullmatch(call.name)
-    if is_empty or _SILENT.fullmatch(call.name) or (switch is not None and switch[0].isupper()):
+    if is_empty or _SILENT.fullmatch(call.name) or _is_switch(call):
         return "template: nothing shown", "", Piece("", block="")
-    words = next((value for value in reversed(call.positional) if not _LAYOUT_VALUE.fullmatch(value)), "")
+    values = [value for value in call.positional if not _LAYOUT_VALUE.fullmatch(value)]
+    words = values[-1] if values else ""
+    if is_whole_note and len(values) > 1:
+        words = f"{call.title}: {', '.join(values)}"
+    elif not words and (special := _SPECIAL.match(call.title)):
+        words = f"{draft.dialect.names.get(-1, 'Special')}:{call.title[special.end() :].strip()}"
     if words and "\n{|" not in words:
         piece = _piece(draft, words)
         if draft.edges(piece.inline)[0].strip():
@@ -180,27 +191,30 @@ def words_of_unknown(draft: Draft, call: Call) -> tuple[str, str, Piece]:
     return "template: its name shown", "", Piece(balance_quotes(escape(name, cell=True)), name, block="")
 
 
+def _is_switch(call: Call) -> bool:
+    """Return whether a call sets a property of the page, unlike ``{{PLURAL:$1|is|are}}``, which has several forms."""
+    switch = _SWITCH.match(call.title)
+    if switch is None or not switch[0].isupper():
+        return False
+    return len(call.positional) < 2 and not (call.positional and switch[0] in _INFLECTIONS)
+
+
 def source_table(draft: Draft, shown: str) -> str:
     """Return a folded table of the sources of unknown calls, as code with working links and notes, never as actions.
 
-    ``shown`` is all other text of the page.  Words of a call that stand there are without links here, so that
-    each mark stays in one place.
+    ``shown`` is all other text of the page.  Links and notes that stand there are plain text here, so that each mark
+    stays in one place.  A call in a call has no row of its own.
     """
     reached: set[int] = set()
+    listed: set[int] = set()
     draft.reach(shown, reached)
-    rows = [_source_row(draft, source, reached) for source in reversed(draft.sources)]  # outer calls first
+    rows = []
+    for number in reversed(draft.sources):  # outer calls first
+        if number not in listed:
+            lines = (line.strip() for line in draft.typed(number, reached, listed).split("\n"))
+            rows.append(f"||{' '.join(_literal_line(line) for line in lines if line)}||")
     words = "1 template" if len(rows) == 1 else f"{len(rows):,} templates"
     return "\n".join([FOLDED, f"|?|{words}||", *reversed(rows)])
-
-
-def _source_row(draft: Draft, source: Source, reached: set[int]) -> str:
-    text = source.text
-    if source.words and int(source.mark[1:-1]) in reached:
-        before, words, after = text.rpartition(source.words)
-        text = before + draft.plain(words) + after
-    draft.reach(text, reached)
-    lines = (line.strip() for line in text.split("\n"))
-    return f"||{' '.join(_literal_line(line) for line in lines if line)}||"
 
 
 def _literal_line(line: str) -> str:
@@ -262,16 +276,24 @@ def _words(draft: Draft, call: Call) -> Piece | None:
 
 
 def _links(draft: Draft, call: Call) -> Piece | None:
-    if not _LINKS.get(call.name):
+    if call.name not in _LINKS:
         return None
-    targets = [draft.dialect.target(unescape(part)) for part in call.positional if part]
-    pages = [target.title for target in targets if target is not None and target.kind == "page"]
-    if not pages:
+    shown, plain = [], []
+    for part in filter(None, call.positional):
+        target = draft.dialect.target(unescape(part))
+        if target is not None and target.kind == "page":
+            page = target.title
+            shown.append(draft.mark(Piece(forced_link(draft, page, page), page, page)))
+            plain.append(page)
+            draft.converted["link"] += 1
+        elif _CONTENT_MARK.search(part) and draft.edges(part)[0].strip():  # links already
+            piece = _piece(draft, part)
+            shown.append(piece.inline)
+            plain.append(piece.plain)
+    if not plain:
         return None
-    marks = [draft.mark(Piece(forced_link(draft, page, page), page, page)) for page in pages]
-    draft.converted["link"] += len(pages)
-    text = f"{_LINKS[call.name]} {', '.join(marks)}"
-    return Piece(text, ", ".join(pages), block=text)
+    text = f"→ {', '.join(shown)}"
+    return Piece(text, ", ".join(plain), block=text)
 
 
 # -- citations ----------------------------------------------------------------------------------
@@ -300,25 +322,31 @@ def _people(call: Call) -> str:
     return "; ".join(people) or call.value("authors", "editor", "editors", "editor-last", "vauthors")
 
 
+def _named(draft: Draft, words: str, url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        return words
+    linked = re.sub(r"[\[\]]", "", plain_label(draft, words))
+    return f"[{collapse(url)} {linked or url}]"
+
+
 def _citation(draft: Draft, call: Call) -> Piece | None:
     if not _CITES.match(call.name) or not (call.named or call.positional):
         return None
-    title = plain_label(draft, call.value("title", "chapter", "contribution"))
-    url = call.value("url", "chapter-url", "contribution-url")
-    linked = re.sub(r"[\[\]]", "", title)
-    named = f"[{collapse(url)} {linked or url}]" if url.startswith(("http://", "https://")) else title
+    title, chapter = call.value("title"), call.value("chapter", "contribution")
+    url, chapter_url = call.value("url"), call.value("chapter-url", "contribution-url")
+    if not title:
+        chapter_url = chapter_url or url
+    elif not chapter:
+        url = url or chapter_url
     work = call.value("work", "journal", "newspaper", "magazine", "website", "encyclopedia")
     volume = call.value("volume") + (f"({call.value('issue', 'number')})" if call.value("issue", "number") else "")
     pages = call.value("pages", "page", "p", "pp")
     year = call.value("date", "year")
     parts = [
         _people(call) + (f" ({year})" if year else ""),
-        named,
-        f"''{work}''"
-        if work
-        else call.value("title")
-        if call.value("chapter") and title != call.value("title")
-        else "",
+        _named(draft, chapter, chapter_url) if chapter or not title else "",
+        _named(draft, title, url) if title else "",
+        f"''{work}''" if work else "",
         volume,
         f"p. {pages}" if pages else "",
         call.value("publisher"),

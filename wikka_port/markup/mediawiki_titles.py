@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 # Projects that have a site for each language.
 _PROJECTS: Final = {
@@ -29,6 +29,13 @@ _SITES: Final = {
     **dict.fromkeys(("mw", "mediawikiwiki"), "https://www.mediawiki.org/wiki/"),
     **dict.fromkeys(("d", "wikidata"), "https://www.wikidata.org/wiki/"),
     **dict.fromkeys(("species", "wikispecies"), "https://species.wikimedia.org/wiki/"),
+    "incubator": "https://incubator.wikimedia.org/wiki/",
+    "outreach": "https://outreach.wikimedia.org/wiki/",
+    "strategy": "https://strategy.wikimedia.org/wiki/",
+    "wikimania": "https://wikimania.wikimedia.org/wiki/",
+    "testwiki": "https://test.wikipedia.org/wiki/",
+    **dict.fromkeys(("nost", "nostalgia"), "https://nostalgia.wikipedia.org/wiki/"),
+    **dict.fromkeys(("translatewiki", "betawiki"), "https://translatewiki.net/wiki/"),
     "foundation": "https://foundation.wikimedia.org/wiki/",
     "phab": "https://phabricator.wikimedia.org/",
     "bugzilla": "https://bugzilla.wikimedia.org/show_bug.cgi?id=",
@@ -40,11 +47,13 @@ _SITES: Final = {
     "rfc": "https://www.rfc-editor.org/rfc/rfc",
 }
 PREFIXES: Final = frozenset((*_PROJECTS, *_SITES))
-LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,10}){0,2}|simple")
+LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{1,10}){0,2}|simple|tokipona")
 _HOST: Final = re.compile(
     rf"https?://({LANGUAGE.pattern})(?:\.m)?\.({'|'.join(sorted(set(_PROJECTS.values())))})\.org(?:[/:]|\Z)"
 )
-_SAFE: Final = "/:@!$()*,;.-_~"
+# The host of an address whose site is unknown: a link to it becomes its words.
+NO_SITE: Final = "//site.invalid"
+SITE_SAFE: Final = "/:@!$()*,;.-_~"
 
 
 def project_of(base: str) -> tuple[str, str]:
@@ -68,9 +77,62 @@ def address(prefix: str, title: str, section: str, base: str) -> str:
         site = f"https://{language or 'en'}.{project}.org/wiki/"
     if not site:
         return ""
-    return (
-        site + quote(title.replace(" ", "_"), safe=_SAFE) + (f"#{quote(section.replace(' ', '_'))}" if section else "")
-    )
+    place = f"#{quote(section.replace(' ', '_'))}" if section else ""
+    return site + quote(title.replace(" ", "_"), safe=SITE_SAFE) + place
+
+
+_ARTICLE_FOLDERS: Final = ("/index.php/", "/wiki/")
+_TITLE_IN_QUERY: Final = re.compile(r"([?&]title=)[^&#]*")
+
+
+def page_address(base: str, written: str) -> str:
+    """Return the address of a page at the site whose main page is ``base``, or "" if ``base`` is no address.
+
+    ``written`` is the page's title, quoted.
+
+    A site without short addresses names its pages in the query: ``index.php?title=Main_Page``.
+    """
+    if not base:
+        return ""
+    query = _TITLE_IN_QUERY.search(base)
+    if query is not None:
+        return f"{base[: query.end(1)]}{written}{base[query.end() :]}"
+    parts = split_address(base)
+    folder = next((parts.path.partition(mark)[0] + mark for mark in _ARTICLE_FOLDERS if mark in parts.path), "")
+    folder = folder or parts.path.rpartition("/")[0] + "/"  # the main page's name may contain slashes, rarely
+    scheme = f"{parts.scheme}:" if parts.scheme else ""
+    site = f"{scheme}//{parts.netloc}" if parts.netloc else ""
+    return f"{site}{folder}{written}"
+
+
+def main_page_title(base: str) -> str:
+    """Return the title of the site's main page, which its address ``base`` ends with, or "" if it has none."""
+    query = _TITLE_IN_QUERY.search(base)
+    if query is not None:
+        written = query[0].partition("=")[2]
+    else:
+        path = split_address(base).path
+        folder = next((mark for mark in _ARTICLE_FOLDERS if mark in path), "/")
+        written = path.partition(folder)[2] if folder != "/" else path.rpartition("/")[2]
+    return unquote(written).replace("_", " ").strip()
+
+
+def files_address(base: str) -> str:
+    """Return the address to which the name of a file is appended, or "" if it is unknown.
+
+    Every MediaWiki redirects from there to the file, also to a file of a shared site.
+    """
+    if not base.startswith(("http://", "https://")):
+        return ""
+    query = _TITLE_IN_QUERY.search(base)
+    return page_address(base if query is None else base[: query.end()], "Special:FilePath/")
+
+
+def split_address(base: str) -> SplitResult:
+    try:
+        return urlsplit(base)
+    except ValueError:  # brackets that are no address of IPv6
+        return urlsplit("")
 
 
 FILE: Final = 6
@@ -128,6 +190,7 @@ class Dialect:
     shows_pictures: bool = False  # whether pictures are shown; else they become links
     base: str = ""  # address of the site's main page
     templates: Mapping[str, str] = field(default_factory=dict)  # title -> text of simple ones (``mediawiki_expansion``)
+    site: str = ""  # its name
 
     @classmethod
     def of(
@@ -141,6 +204,7 @@ class Dialect:
         aliases: Mapping[str, int] = MappingProxyType({}),
         cases: Mapping[int, bool] = MappingProxyType({}),
         templates: Mapping[str, str] = MappingProxyType({}),
+        site: str = "",
     ) -> Dialect:
         """Make the dialect of a site; ``aliases`` are further names of namespaces.
 
@@ -151,7 +215,7 @@ class Dialect:
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates)
+        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates, site)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Return whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""
@@ -159,9 +223,17 @@ class Dialect:
 
     def has_subpages(self, title: str) -> bool:
         """Return whether a page of that title may have subpages, in MediaWiki's default configuration."""
-        prefix, colon, _rest = title.partition(":")
-        number = self.numbers.get(prefix.strip().lower(), 0) if colon else 0
+        number = self.namespace(title)
         return number % 2 == 1 or number in _WITH_SUBPAGES
+
+    def is_talk(self, title: str) -> bool:
+        number = self.namespace(title)
+        return number > 0 and number % 2 == 1
+
+    def namespace(self, title: str) -> int:
+        """Return the number of a title's namespace; 0 for pages without a prefix."""
+        prefix, colon, _rest = title.partition(":")
+        return self.numbers.get(prefix.strip().lower(), 0) if colon else 0
 
     def title(self, text: str) -> str:
         """Return the title as the dump writes it: blanks, capital letter, the namespace by its own name."""

@@ -13,7 +13,8 @@ import pytest
 
 from wikka_port.dump import DamagedDump, DumpEvent, DumpReader, DumpSite, NotADump, PageStart, Revision, model_of_title
 from wikka_port.import_pages import Counts, PartReader
-from wikka_port.import_plan import PagePart, files_address, page_address
+from wikka_port.import_plan import PagePart
+from wikka_port.markup.mediawiki_titles import files_address, page_address
 
 NAMES = ((-2, "Media"), (-1, "Special"), (0, ""), (1, "Diskussion"), (6, "Datei"), (10, "Vorlage"), (14, "Kategorie"))
 NAMESPACES = "".join(f'<namespace key="{key}" case="first-letter">{name}</namespace>' for key, name in NAMES)

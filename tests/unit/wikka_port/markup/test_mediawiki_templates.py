@@ -58,7 +58,7 @@ def test_templates_of_words_are_their_words(theirs: str, ours: str) -> None:
     ("theirs", "ours"),
     [
         ("a [[{{#special:userlogin}}|log in ''here'']]s b", "a log in //here//s b"),
-        ("x [[{{#special:Rename}}]] y", "x  y"),
+        ("x [[{{#special:Rename}}]] y", 'x Special"":""Rename y'),
         ("[[{{fullurl:x}} review it]]", "review it"),
         ("[[{{a}}b|c]] [[{{a}}|[[Dog]]s]]", "c [[Dog | Dogs]]"),
         ("[[<nowiki></nowiki>]]", '""[[""""]]""'),
@@ -183,11 +183,9 @@ def test_a_call_of_several_lines_above_words_shows_nothing() -> None:
 def test_the_source_of_an_unknown_call_is_listed_and_its_links_stand_once() -> None:
     result = made("see {{A1|[[One]]|{{B1|[[Two]]}}}}\n\n{{C1|[[Three]]|{{D1|[[Four]]}}}}")
     assert result.text == "see [[Two]]\n\n" + folded(
-        "4 templates",
-        '||##""{{B1|Two}}""##||',
-        '||##""{{A1|""[[One]]""|Two}}""##||',
-        '||##""{{D1|Four}}""##||',
-        '||##""{{C1|""[[Three]]""|""[[Four]]""}}""##||',
+        "2 templates",
+        '||##""{{A1|""[[One]]""|{{B1|Two}}}}""##||',
+        '||##""{{C1|""[[Three]]""|{{D1|""[[Four]]""}}}}""##||',
     )
     assert set(result.links) == {"One", "Two", "Three", "Four"}
     assert result.unconverted["template: its last words shown"] == 4
