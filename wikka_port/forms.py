@@ -25,7 +25,7 @@ from wikka_port.limits import REASON_CHARS_MAX
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.names import InvalidName
 from wikka_port.security import is_visitor, new_visitor
-from wikka_port.site import Site, unindexed
+from wikka_port.site import Site, unindexed, wait_before_s
 from wikka_port.texts import N_, _
 
 STALE_FORM = N_("This form could not be checked: it was open for very long, or cookies are off. Please send it again.")
@@ -54,6 +54,22 @@ def answer_form(
         if refused.wait_s and response.status_code == 429:
             response.headers["Retry-After"] = str(refused.wait_s)
         return response
+
+
+def take_edit(site: Site, request: Request) -> None:
+    """Count a change as an edit of the visitor's network and account.  Raises Refused (429)."""
+    wait_s = wait_before_s(site.pace.edits, site, request)
+    if wait_s:
+        said = _("These were many edits in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
+        raise Refused(said, 429, wait_s)
+
+
+def take_upload(site: Site, request: Request) -> None:
+    """Count a change of a file as an upload of the visitor's network and account.  Raises Refused (429)."""
+    wait_s = wait_before_s(site.pace.uploads, site, request)
+    if wait_s:
+        said = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
+        raise Refused(said, 429, wait_s)
 
 
 def reason_in(request: Request) -> str:

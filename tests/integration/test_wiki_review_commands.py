@@ -152,6 +152,8 @@ def test_settings_by_commands(wiki: Wiki, wikka: Any, tmp_path: Path) -> None:
     assert "words: It has words" in wikka("antispam", "test", f"{tmp_path}/text.txt").stdout
     verdict = json.loads(wikka("antispam", "test", f"{tmp_path}/text.txt", "--kind", "comment", "--json").stdout)
     assert (verdict["verdict"], verdict["reasons"][0]["code"]) == ("review", "words")
+    (tmp_path / "text.txt").write_text("x", encoding="utf-8")
+    assert wikka("antispam", "test", f"{tmp_path}/text.txt", "--name", "Ivermectin").stdout.startswith("review\n")
     assert wikka("antispam", "set", "page_links=many").exit_code == 1
     assert wikka("antispam", "set", "nonsense=1").exit_code == 2
     assert wikka("antispam", "set", "words=@/no/such/file").exit_code == 2

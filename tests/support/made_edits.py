@@ -2,14 +2,15 @@
 
 The good half is meant to be hard: sources with many links, articles on gambling and medicine, invitations of clubs,
 quotes of spam in code, thanks with a correction.  The bad half has kinds that evade single rules: few links, words in
-disguise, slow forms, plain prose with one link that somebody paid for.
+disguise, slow forms, plain prose with one link that somebody paid for.  Both have names: of new pages, of renames
+and of files.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.support import made_texts as texts
@@ -41,6 +42,12 @@ def edit(
     trace = FormTrace(seconds=seconds or rng.uniform(8, 1_800), trap=trap)
     note = rng.choice(("", "", "more", "corrected", "see the source", "ergänzt"))
     return Submission("page", old, new, author or somebody(rng), note, trace)
+
+
+def naming(rng: random.Random, name: str, former: str = "") -> Submission:
+    """A rename, or a new file without ``former``, as ``words_refusal`` judges it."""
+    note = rng.choice(("", "", "clearer", "as in the source"))
+    return Submission("comment", "", "", somebody(rng), note, name=name, former_name=former)
 
 
 def comment(rng: random.Random, text: str, *, seconds: float = 0.0, trap: str = "") -> Submission:
@@ -140,6 +147,20 @@ def invitation(rng: random.Random) -> Submission:
     return edit(rng, "" if rng.random() < 0.5 else texts.paragraph(rng), f"{own}\n\n{texts.paragraph(rng)}")
 
 
+def named_page(rng: random.Random) -> Submission:
+    """A new page whose name is one of the hard ones, with a source or without."""
+    text = texts.article(rng, sources=1) if rng.random() < 0.5 else texts.paragraph(rng)
+    return replace(edit(rng, "", text), name=rng.choice(texts.NAMES))
+
+
+def good_rename(rng: random.Random) -> Submission:
+    return naming(rng, *rng.sample(texts.NAMES, 2))
+
+
+def good_file(rng: random.Random) -> Submission:
+    return naming(rng, rng.choice(texts.FILE_NAMES).rpartition(".")[0])
+
+
 GOOD: Final[tuple[tuple[Making, int], ...]] = (
     *((typo, 35), (sourced_article, 30), (more_sources, 25), (table, 15), (quote, 15), (code, 15)),
     *(
@@ -150,7 +171,8 @@ GOOD: Final[tuple[tuple[Making, int], ...]] = (
         (rearranged, 10),
         (rewritten, 6),
     ),
-    *((redirect, 4), (restored, 6), (translated, 4), (invitation, 8)),
+    *((redirect, 4), (restored, 6), (translated, 4), (invitation, 8), (named_page, 14), (good_rename, 8)),
+    (good_file, 8),
 )
 
 
@@ -263,11 +285,30 @@ def paid_prose(rng: random.Random) -> Submission:
     return edit(rng, "", f"{texts.paragraph(rng)} {texts.plain_advertisement(rng)} {spam_site(rng)}")
 
 
+def spam_name(rng: random.Random) -> str:
+    return rng.choice(texts.SPAM_NAMES).format(site=rng.choice(("www.", "")) + rng.choice(texts.SPAM_HOSTS))
+
+
+def advertising_name(rng: random.Random) -> Submission:
+    """A new page whose text says nothing: its name alone stands in all lists."""
+    text = rng.choice(("x", "test", ".", texts.sentence(rng)))
+    return replace(edit(rng, "", text), name=spam_name(rng))
+
+
+def advertising_rename(rng: random.Random) -> Submission:
+    return naming(rng, spam_name(rng), rng.choice(texts.NAMES))
+
+
+def advertising_file(rng: random.Random) -> Submission:
+    return naming(rng, spam_name(rng).replace(" ", rng.choice("-_ ")).replace("/", "-"))
+
+
 BAD: Final[tuple[tuple[Making, int], ...]] = (
     *((link_farm, 20), (small_link_farm, 25), (sales_page, 25), (slow_pitch, 25), (drug_comment, 20)),
     *((flattering_comment, 25), (hidden_links, 12), (replaced_page, 14), (disguised, 25), (fast_program, 14)),
     *((fills_all_fields, 10), (board_links, 8), (foreign_pitch, 12), (without_links, 10)),
-    *((keyword_in_article, 12), (repeated, 8), (paid_prose, 4)),
+    *((keyword_in_article, 12), (repeated, 8), (paid_prose, 4), (advertising_name, 14), (advertising_rename, 8)),
+    (advertising_file, 8),
 )
 
 

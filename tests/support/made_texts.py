@@ -145,6 +145,18 @@ GOOD_COMMENTS: Final = (
     "Wo steht das? In {address} finde ich nichts dazu.",
     "Very useful, thank you! Does it work with version 3, too?",
 )
+NAMES: Final = (
+    "Tides", "HarbourOfEmden", "Casino de Monte-Carlo", "Gambling Act 2005", "Online casino", "Online pharmacy",
+    "AC/DC", "Slot machine payout", "Sildenafil", "Payday loan", "How to buy a used boat", "Bitcoin", "Booking.com",
+    "Node.js", "Search engine optimization", "Dead man's hand (poker)", "Escort carrier", "Replica locomotives",
+    "Free software", "Weight loss", "Discount stores of the 1960s", "Rowing/Places for beginners", "Umzug der Bücherei",
+    "Наводнение 1751", "港口", "Bonus (law)", "Guaranteed minimum wage", "The Amazing Race", "Lottery", "Rolex",
+    "Streaming in schools",
+)  # fmt: skip
+FILE_NAMES: Final = (
+    "IMG_2041.jpg", "casino-de-monte-carlo-1863.jpg", "price-list 2024.pdf", "Plan of 1820.png", "discount-cards.csv",
+    "tide_tables.example.csv", "Screenshot 2026-03-01 at 12.04.11.png", "bitcoin.pdf", "Wettkampf Ergebnisse.ods",
+)  # fmt: skip
 CLUBS: Final = ("ruderverein-emden.example", "chess-club-leeds.example", "repaircafe.example", "allotments.example")
 INVITATIONS: Final = (
     "The repair café meets each first Saturday, 14 to 17 h, at the library. Tools are there; spare parts are not. What "
@@ -169,6 +181,14 @@ KEYWORDS: Final = (
     "best online casino", "buy cheap viagra", "payday loans no credit check", "replica rolex for sale", "cheap seo",
     "free spins no deposit", "essay writing service", "buy instagram followers", "hot escort girls", "bitcoin profit",
     "weight loss pills", "slot gacor", "click here", "situs judi online", "football betting tips", "online pharmacy",
+)  # fmt: skip
+SPAM_NAMES: Final = (
+    "Buy cheap viagra {site}", "Best online casino {site}", "BuyCheapViagraOnline", "Cheap replica rolex {site}",
+    "Payday loans no credit check", "Order now: weight loss pills", "Online casino/No deposit bonus/{site}",
+    "Buy instagram followers cheap {site}", "Viagra rezeptfrei kaufen", "Hot escort girls, call now",
+    "Cheap SEO {site}", "Double your bitcoin, risk free", "Buy_cheap_cialis_{site}", "Купить дешево виагра",
+    "Slot games: win big", "Essay writing of top quality", "Free spins, casino bonus code {site}", "Buy ch3ap v1agra",
+    "Great pills {site}",
 )  # fmt: skip
 _PITCHES: Final = (
     "Play at the best online casino and get 200 free spins with no deposit!",

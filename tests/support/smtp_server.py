@@ -14,7 +14,10 @@ from email.message import EmailMessage
 class SmtpServer:
     """The server, a context manager; ``mails`` are in the order of their arrival."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drops: str = "", farewell: bytes = b"221 bye") -> None:
+        """Break the connection at a recipient whose address has ``drops`` in it; answer ``farewell`` to QUIT."""
+        self._drops, self._farewell = drops.encode(), farewell
+        self.connections = 0
         self.mails: list[EmailMessage] = []
         self._arrived: queue.SimpleQueue[EmailMessage] = queue.SimpleQueue()
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -40,6 +43,7 @@ class SmtpServer:
                 connection, _ = self._listening.accept()
             except OSError:
                 return
+            self.connections += 1
             with suppress(ConnectionError), connection, connection.makefile("rwb") as stream:  # a client was killed
                 self._talk(stream)
 
@@ -60,7 +64,9 @@ class SmtpServer:
                 self._arrived.put(self.mails[-1])
                 say(b"250 kept")
             elif word == b"QUIT":
-                say(b"221 bye")
+                say(self._farewell)
+                return
+            elif word == b"RCPT" and self._drops and self._drops in line:
                 return
             else:
                 say(b"250 ok")

@@ -16,6 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -180,23 +181,47 @@ class Outbox:
         self._hurry.clear()
 
 
+class NoMailServer(OSError):
+    """The mail server cannot be reached, or refuses the sign-in: no mail can be sent at the moment."""
+
+
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
-    """Return a function that sends a mail and waits until the server has it; it raises OSError or SMTPException."""
+    """Return a function that sends a mail and waits until the server has it.
+
+    It raises NoMailServer before the mail is begun.  Any other OSError, of which SMTPException is one, and ValueError
+    are faults of this mail, or of the server while it took it.
+    """
 
     def deliver(mail: Mail) -> None:
-        context = None if config.tls == "none" else ssl.create_default_context()
-        if config.tls == "tls":
-            connection: smtplib.SMTP = smtplib.SMTP_SSL(config.host, config.port, timeout=TIMEOUT_S, context=context)
-        else:
-            connection = smtplib.SMTP(config.host, config.port, timeout=TIMEOUT_S)
-        with connection as server:
-            if config.tls == "starttls":
-                server.starttls(context=context)
-            if config.user:
-                server.login(config.user, config.password)
+        server = _opened(config)
+        try:
             server.send_message(message_of(mail, config.sender))
+        finally:
+            with suppress(smtplib.SMTPException):  # it has the mail or refused it, whatever it says to the farewell
+                server.docmd("QUIT")
+            server.close()
 
     return deliver
+
+
+def _opened(config: MailConfig) -> smtplib.SMTP:
+    """Connect and sign in.  Raises NoMailServer."""
+    context = None if config.tls == "none" else ssl.create_default_context()
+    server: smtplib.SMTP | None = None
+    try:
+        if config.tls == "tls":
+            server = smtplib.SMTP_SSL(config.host, config.port, timeout=TIMEOUT_S, context=context)
+        else:
+            server = smtplib.SMTP(config.host, config.port, timeout=TIMEOUT_S)
+        if config.tls == "starttls":
+            server.starttls(context=context)
+        if config.user:
+            server.login(config.user, config.password)
+    except (OSError, ValueError) as problem:
+        if server is not None:
+            server.close()
+        raise NoMailServer(f"{type(problem).__name__}: {problem}") from problem
+    return server
 
 
 def message_of(mail: Mail, sender: str) -> EmailMessage:

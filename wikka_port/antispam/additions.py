@@ -53,6 +53,8 @@ _HIDING: Final = re.compile(
     r"|\shidden(?=[\s>/=]))",
     re.IGNORECASE,
 )
+_CODE_MARKS: Final = re.compile("%%|##|`")
+_NAME_PARTS: Final = str.maketrans("_/", "  ")  # beside which the name of a site begins
 _WORD: Final = re.compile(r"[^\W_]+(?:[@$|!][^\W_]+)*")
 _SPACED: Final = re.compile(r"(?<![^\W_])(?:[^\W\d_][ .*_|-]{1,2}){4,40}[^\W\d_](?![^\W_])")
 _NO_LETTERS: Final = re.compile(r"[\W_]+")
@@ -116,6 +118,29 @@ def _letters(word: str) -> str:
 def stream(words: Iterable[str]) -> str:
     """Return words as one text in which ``Terms`` are found."""
     return f" {'  '.join(words)} "
+
+
+def plain_words(text: str) -> str:
+    """Return words that are no markup, such as a note or a name, so that no part of them counts as code."""
+    return _CODE_MARKS.sub(" ", text)
+
+
+def words_of_name(name: str) -> str:
+    """Return the name of a page or a file as a text of three lines: itself, its parts, and its words.
+
+    The words are set apart where CamelCase joins them.  That line names no site, since "MySite.example" is none of
+    site.example.
+    """
+    plain = plain_words(" ".join(name.split()))
+    parts = plain.translate(_NAME_PARTS)
+    apart = (f" {one}" if _begins_word(parts, place) else one for place, one in enumerate(parts))
+    return "\n".join((plain, parts, "".join(apart).replace(".", " ")))
+
+
+def _begins_word(text: str, place: int) -> bool:
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    joins = before.islower() or before.isdigit() or (before.isupper() and after.islower())
+    return text[place].isupper() and joins
 
 
 class Terms:

@@ -10,7 +10,8 @@ Invariants:
     J2. Only what a submission adds is judged (``additions``): links and words that the page has already do not count.
     J3. A text without a new link, name of a site or listed word is accepted, unless it takes away nearly a whole page,
         repeats what others have added just before, or is advertising throughout.  Exceptions are settings of the site
-        (its question, its list of words, the review of first edits).
+        (its question, its list of words, the review of first edits).  A new name of a page or a file is judged as words
+        beside the text, and counts for no rule as a part of it.
     J4. Each reason is a sentence for the author, which says what to change.  Nothing typed is lost by a judgement.
     J5. Refusals come first: a reason for a review is no news to a program that fills in forms.
     J6. The judgement follows from its arguments alone; its cost is linear in the texts.
@@ -30,7 +31,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
-from wikka_port.antispam.additions import Addition, Link, folded_words, is_of_domain, stream
+from wikka_port.antispam.additions import (
+    Addition,
+    Link,
+    folded_words,
+    is_of_domain,
+    plain_words,
+    stream,
+    words_of_name,
+)
 from wikka_port.antispam.advertising import FLATTERY, OFFERS, PITCHES, TOPICS
 from wikka_port.antispam.policy import DEFAULT_POLICY, Policy
 from wikka_port.texts import N_, _
@@ -55,6 +64,7 @@ REPLACED_SIZE: Final = 0.3  # and the new text is so much shorter; a page that i
 WORDS_PER_HIT: Final = 16
 PITCHES_WITH_LINK: Final = 2
 PITCHES_ALONE: Final = 4
+NAME_PRAISE: Final = 2  # words of praise in a name that sells something; beside a site one suffices
 DISGUISED_WORDS: Final = 2
 PRAISES: Final = 2  # beside a link; one may be a person's
 FLATTERY_WORDS: Final = 80  # a longer comment is about something
@@ -98,11 +108,24 @@ class Submission:
     form: FormTrace | None = None  # None: a program sent it without a form
     is_repeated: bool = False  # whether others, or the author, added this very text to several pages just before
     own_hosts: frozenset[str] = frozenset()  # of the wiki itself
+    name: str = ""  # of a new page or file, or a new one; "": it has its name already
+    former_name: str = ""  # of a page that is renamed
 
     @cached_property
     def addition(self) -> Addition:
-        note = f"\n{self.note}" if self.note else ""
-        return Addition(self.old, self.new + note, self.own_hosts)
+        """The addition of the text and its note, which is no markup; it stands first, so no open block hides it."""
+        note = f"{plain_words(self.note)}\n" if self.note else ""
+        return Addition(self.old, note + self.new, self.own_hosts)
+
+    @cached_property
+    def naming(self) -> Addition:
+        """The addition of the name."""
+        return Addition(words_of_name(self.former_name), words_of_name(self.name), self.own_hosts)
+
+    @property
+    def words_of_text(self) -> list[str]:
+        """The new words of the text alone, by which a repetition is known: each page has another name and note."""
+        return (Addition(self.old, self.new) if self.note else self.addition).words
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +234,15 @@ def _links(submission: Submission, policy: Policy) -> Reason | None:
 
 
 def _words(submission: Submission, policy: Policy) -> Reason | None:
-    found = submission.addition.count(policy.terms) if policy.words else None
+    if not policy.words:
+        return None
+    found = submission.addition.count(policy.terms) + submission.naming.count(policy.terms)
     return Reason("words", {"words": _listed(found)}) if found else None
 
 
 def _domains(submission: Submission, policy: Policy) -> Reason | None:
-    found = sorted(site for site in submission.addition.sites if is_of_domain(site, policy.domains))
+    sites = submission.addition.sites | submission.naming.sites
+    found = sorted(site for site in sites if is_of_domain(site, policy.domains))
     return Reason("domains", {"sites": ", ".join(found[:NAMED])}) if found else None
 
 
@@ -257,13 +283,29 @@ def _advertising(submission: Submission, policy: Policy) -> Reason | None:
         is_pitch = len(topics) >= 1 and len(pitches) >= PITCHES_ALONE
     if (is_pitch and is_dense) or any(map(_is_advertised, addition.links)):
         return Reason("advertising", {"words": _listed(found)})
-    return None
+    named = _advertised_name(submission)
+    return Reason("advertising", {"words": _listed(named)}) if named else None
 
 
 def _is_advertised(link: Link) -> bool:
     """Return whether the title or the host of a link says what is sold, and praises it."""
     words = stream(folded_words(f"{link.title} . {link.host}"))
     return bool(TOPICS.count_in(words)) and bool(PITCHES.count_in(words))
+
+
+def _advertised_name(submission: Submission) -> Counter[str]:
+    """Return what a new name sells and how it praises that, or nothing: lists and mails show names as links.
+
+    A single word of praise is enough beside a site in the name, or if the text is a link with few words.
+    """
+    naming, addition = submission.naming, submission.addition
+    topics, pitches = naming.count(TOPICS), naming.count(PITCHES)
+    praise = {word for term in pitches for word in term.split()} - {word for term in topics for word in term.split()}
+    if not topics or not praise:
+        return Counter()
+    is_short = (len(topics) + len(pitches)) * WORDS_PER_HIT >= len(addition.words)
+    is_offer = len(praise) >= NAME_PRAISE or bool(naming.sites) or (bool(addition.sites) and is_short)
+    return topics + pitches if is_offer else Counter()
 
 
 def _flattery(submission: Submission, policy: Policy) -> Reason | None:

@@ -1,8 +1,10 @@
 """Submissions of requests: who sends what with which form, as the judge sees it, and what follows from its verdict.
 
     verdict = judged(site, request, "page", old, new, note)     before the save; counts a text that others add, too
-    words_refusal(site, request, note, alt)                     words that have no text: of a file, of a revert
+    words_refusal(site, request, note, alt)                     words that have no text: of a file, a revert, a rename
     note_accepted(site)                                         after the save, of an account that is not trusted yet
+
+A new name, of a page that is made or renamed or of a file, is judged with either.
 
 An account's edits are counted in its row, up to TRUSTED_EDITS.  Two saves at once may count as one.
 
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from werkzeug.wrappers import Request
@@ -54,9 +57,17 @@ def author_of(visitor: Visitor, now_ms: int) -> Author:
 
 
 def judged(
-    site: Site, request: Request, kind: Kind, old: str, new: str, note: str = "", *, has_form: bool = True
+    site: Site,
+    request: Request,
+    kind: Kind,
+    old: str,
+    new: str,
+    note: str = "",
+    *,
+    name: str = "",
+    has_form: bool = True,
 ) -> Verdict:
-    """Return the judgement on what a request sends.  Raises StoreUnavailable."""
+    """Return the judgement on what a request sends; ``name`` is that of a new page.  Raises StoreUnavailable."""
     author = author_of(site.visitor, site.accounts.clock_ms())
     if author.is_trusted:
         return ACCEPTED
@@ -68,17 +79,13 @@ def judged(
         note,
         form=_trace(site, request) if has_form else None,
         own_hosts=_own_hosts(site, request),
+        name=name,
     )
     policy = read_policy(site.accounts.rows).policy
     verdict = judge(submission, policy)
     if verdict.action == "accept" and _is_repeated(site, submission):
-        verdict = judge(_repeated(submission), policy)
+        verdict = judge(replace(submission, is_repeated=True), policy)
     return verdict
-
-
-def _repeated(submission: Submission) -> Submission:
-    given = (submission.kind, submission.old, submission.new, submission.author, submission.note, submission.form)
-    return Submission(*given, is_repeated=True, own_hosts=submission.own_hosts)
 
 
 def _trace(site: Site, request: Request) -> FormTrace:
@@ -91,25 +98,27 @@ def _own_hosts(site: Site, request: Request) -> frozenset[str]:
 
 
 def _is_repeated(site: Site, submission: Submission) -> bool:
-    """Count what a submission adds; return whether that was added several times before."""
-    text = " ".join(submission.addition.words)
+    """Count what a submission adds to the text; return whether that was added several times before."""
+    text = " ".join(submission.words_of_text)
     if len(text) < SAME_TEXT_CHARS_MIN:
         return False
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     return site.pace.same_text.wait_s(digest) > 0
 
 
-def words_refusal(site: Site, request: Request, *words: str) -> str:
+def words_refusal(site: Site, request: Request, *words: str, name: str = "", former_name: str = "") -> str:
     """Return why words beside a change are refused, such as the note of a file, or "" if they are not.
 
-    They have no text with which they could wait for an administrator, so what would have to wait is refused; an author
-    whose first edits wait may write them.  Costs a call of the store for words of who is not trusted yet.
+    ``name`` is a new one, of a file or of a page that was called ``former_name``.  Words have no text with which they
+    could wait for an administrator, so what would have to wait is refused; an author whose first edits wait may write
+    them.  Costs a call of the store for words of who is not trusted yet.
     """
     author = author_of(site.visitor, site.accounts.clock_ms())
     text = "\n".join(filter(None, map(str.strip, words)))
-    if not text or author.is_trusted:
+    if not (text or name) or author.is_trusted:
         return ""
-    submission = Submission("comment", "", text, author, own_hosts=_own_hosts(site, request))
+    hosts = _own_hosts(site, request)
+    submission = Submission("comment", "", "", author, text, own_hosts=hosts, name=name, former_name=former_name)
     verdict = judge(submission, read_policy(site.accounts.rows).policy)
     return " ".join(str(one) for one in verdict.reasons if one.code != FIRST)
 

@@ -98,16 +98,21 @@ def _under_review(
     return review_answer(site, page.name, kept.id, verdict)
 
 
+def _take_comment(call: Call) -> None:
+    """Count a comment of the caller, or a change of one.  Raises Rejected (429)."""
+    wait_s = wait_before_s(call.site.pace.comments, call.site, call.request)
+    if wait_s:
+        said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
+        raise Rejected(429, said, wait_s=wait_s)
+
+
 def add_comment(call: Call) -> Response:
     """Add a comment, once for each ``id``."""
     given: records.NewComment = call.body
     page, comments = _comments(call)
     comments.require_post()
     text = _checked_text(given.text, page)
-    wait_s = wait_before_s(call.site.pace.comments, call.site, call.request)
-    if wait_s:
-        said = _("These were many comments in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
-        raise Rejected(429, said, wait_s=wait_s)
+    _take_comment(call)
     verdict = _judged(call, "", text)
     new = _new(call, page, text, given.id or secrets.token_hex(_ID_BYTES), given.answers or 0)
     if verdict.action == "review":
@@ -136,6 +141,7 @@ def edit_comment(call: Call) -> Response:
     page, comments = _comments(call)
     text, number, now_ms = _checked_text(given.text, page), call.parameters.number, call.site.accounts.clock_ms()
     comments.require_post()
+    _take_comment(call)
     verdict = _judged(call, comments.require_edit(number, now_ms), text)
     if verdict.action == "review":
         new = _new(call, page, text, f"{comments.history.decode()} {number}")
@@ -149,5 +155,6 @@ def remove_comment(call: Call) -> Response:
     """Remove a comment; its answers stay, and a browser brings it back."""
     given: records.OneComment = call.parameters
     _page, comments = _comments(call)
+    _take_comment(call)
     comments.remove(given.number)
     return no_content()

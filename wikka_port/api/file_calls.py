@@ -16,11 +16,11 @@ from wikka_port.files.conditional import etag_of, is_matched
 from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
 from wikka_port.files.refusals import FileRefused, NoSavedPage
 from wikka_port.files.upload_form import READ_BYTES
+from wikka_port.forms import take_upload
 from wikka_port.handlers.download import send_version
 from wikka_port.handlers.file_upload import check_words, make_file
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
-from wikka_port.site import wait_before_s
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import _
 
@@ -91,8 +91,8 @@ def write_content(call: Call) -> Response:
     files, own, current = _found(call)
     files.require_write()
     _check(precondition_of(call, takes_new=True), current)
-    _take_upload(call)
-    _check_words(call)
+    take_upload(call.site, call.request)
+    _check_words(call, "" if current else own)
     run_as_transfer(call.request.environ)
     owner, _cookie = owner_to_keep(call.site, call.request)
     upload = files.begin(own, owner)
@@ -129,18 +129,11 @@ def _check(before: Precondition, current: CurrentFile | None) -> None:
         raise Rejected(412, _("The file was changed meanwhile."))
 
 
-def _take_upload(call: Call) -> None:
-    wait_s = wait_before_s(call.site.pace.uploads, call.site, call.request)
-    if wait_s:
-        said = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
-        raise Rejected(429, said, wait_s=wait_s)
-
-
-def _check_words(call: Call) -> None:
-    """Raise Rejected (422) if antispam does not take the note or the description."""
+def _check_words(call: Call, new_name: str = "") -> None:
+    """Raise Rejected (422) if antispam does not take the note, the description or the name of a new file."""
     given = call.parameters
     try:
-        check_words(call.site, call.request, {"note": given.note, "alt": getattr(given, "alt", "")})
+        check_words(call.site, call.request, {"note": given.note, "alt": getattr(given, "alt", "")}, new_name)
     except FileRefused as refused:
         raise Rejected(422, str(refused)) from None
 
@@ -151,7 +144,7 @@ def remove_file(call: Call) -> Response:
     files, own, current = _existing(call)
     _check(precondition_of(call, takes_new=False), current)
     files.require_write()
-    _take_upload(call)
+    take_upload(call.site, call.request)
     _check_words(call)
     files.remove(own, current.token, note=given.note)
     return no_content()

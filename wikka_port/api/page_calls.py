@@ -11,7 +11,7 @@ from werkzeug.wrappers import Response
 from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.antispam.judging import Verdict
-from wikka_port.antispam.submissions import judged, note_accepted
+from wikka_port.antispam.submissions import judged, note_accepted, words_refusal
 from wikka_port.api.call import Call, Rejected, answer, missing, no_content
 from wikka_port.api.preconditions import Precondition, precondition_in
 from wikka_port.api.records import (
@@ -35,8 +35,10 @@ from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import TooMany
 from wikka_port.files.conditional import is_unmodified
+from wikka_port.forms import take_edit
+from wikka_port.handlers.deletion import BAD_REASON
 from wikka_port.handlers.judgement import RETRY_S, keep_text
-from wikka_port.handlers.moves import begin_jobs
+from wikka_port.handlers.moves import BAD_NAME, begin_jobs
 from wikka_port.handlers.saving import save_whole, settle
 from wikka_port.names import normalise
 from wikka_port.page_languages import known
@@ -45,7 +47,7 @@ from wikka_port.refusals import name_refusal
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
-from wikka_port.site import Site, wait_before_s
+from wikka_port.site import Site
 from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 
@@ -114,10 +116,11 @@ def write_page(call: Call) -> Response:
     refused = complaint(draft, site.config)
     if refused is not None:
         raise Rejected(422 if refused[0] == 400 else refused[0], refused[1])
-    _take_edit(call)
+    take_edit(call.site, call.request)
     former = stored.page.body if stored.page else ""
     site.wiki.access.require(name, Privilege.WRITE)
-    verdict = judged(site, call.request, "page", former, draft.body, draft.note, has_form=False)
+    new_name = "" if stored.page else name
+    verdict = judged(site, call.request, "page", former, draft.body, draft.note, name=new_name, has_form=False)
     if verdict.action == "review":
         return _under_review(call, name, draft, stored.page, verdict)
     if verdict.action != "accept":
@@ -160,14 +163,6 @@ def _language(given: NewText, page: Page | None) -> str:
     return given.language
 
 
-def _take_edit(call: Call) -> None:
-    """Count an edit of the caller.  Raises Rejected (429)."""
-    wait_s = wait_before_s(call.site.pace.edits, call.site, call.request)
-    if wait_s:
-        said = _("These were many edits in a short time. The next one can come in {wait_s} s.", wait_s=wait_s)
-        raise Rejected(429, said, wait_s=wait_s)
-
-
 # --- moving --------------------------------------------------------------------------------------
 
 
@@ -184,7 +179,9 @@ def delete_page(call: Call) -> Response:
     before = precondition_of(call, takes_new=False)
     page = existing_page(call.site, given.name)
     _require_current(call, page, before)
-    _take_edit(call)
+    take_edit(call.site, call.request)
+    if why := words_refusal(call.site, call.request, given.reason):
+        raise Rejected(422, _(BAD_REASON, why=why))
     move = call.site.wiki.moves.delete(page.name, given.reason)
     call.site.wiki.settle("", call.site.config.settle_s)
     return answer(Deleted(name=move.source))
@@ -198,7 +195,9 @@ def move_page(call: Call) -> Response:
     odd = name_refusal(site, new, leaving=page.name)
     if odd:
         raise Rejected(422, odd)
-    _take_edit(call)
+    take_edit(call.site, call.request)
+    if why := words_refusal(site, call.request, given.reason, name=new, former_name=page.name):
+        raise Rejected(422, _(BAD_NAME, why=why))
     move = site.wiki.moves.rename(page.name, new, redirect=given.redirect, reason=given.reason)
     wanted = {"subpages" if given.subpages else "", "links" if given.links else ""} - {""}
     job = begin_jobs(site, wanted, move) if wanted else ""
@@ -264,7 +263,7 @@ def write_rights(call: Call) -> Response:
         raise Rejected(422, _("There is no user “{owner}”.", owner=owner))
     texts = {one: getattr(given, str(one)) for one in LISTED}
     lists = {one: text for one, text in texts.items() if text is not None}
-    _take_edit(call)
+    take_edit(call.site, call.request)
     try:
         rights = site.wiki.rights.change(page.name, page.rights, owner, lists)
     except BadList as bad:

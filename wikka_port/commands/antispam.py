@@ -101,13 +101,14 @@ def history(store: StoreOptions, as_json: bool) -> None:
 @antispam.command("test")
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.option("--kind", type=click.Choice(["page", "comment", "suggestion"]), default="page", show_default=True)
+@click.option("--name", default="", help="The name of a new page that has the text.")
 @json_option
 @store_options
-def test_text(store: StoreOptions, file: Any, kind: Kind, as_json: bool) -> None:
+def test_text(store: StoreOptions, file: Any, kind: Kind, name: str, as_json: bool) -> None:
     """Say what a visitor without an account would get for the text in FILE ('-' is the standard input)."""
     with store.open_wiki() as wiki:
         policy = read_policy(wiki.rows).policy
-    verdict = judge(Submission(kind, "", file.read(), Author()), policy)
+    verdict = judge(Submission(kind, "", file.read(), Author(), name=name), policy)
     if as_json:
         reasons = [{"code": one.code, "sentence": str(one)} for one in verdict.reasons]
         click.echo(json.dumps({"verdict": verdict.action, "reasons": reasons}, ensure_ascii=False))

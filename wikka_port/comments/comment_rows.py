@@ -63,6 +63,7 @@ OP: Final = b"c:op"
 TOKEN: Final = b"c:token"
 AUTHOR: Final = b"c:author"
 SIGNED: Final = b"c:signed"
+COMMENT_STATE: Final = b"c:state"
 
 NUMBER_CHARS: Final = 7
 NUMBER_MAX: Final = 10**NUMBER_CHARS - 1
@@ -94,7 +95,7 @@ class Comment:
     token: Annotated[str, TOKEN]  # of the form that added it
     markup: Annotated[str, b"c:format"] = ""
     parent: Annotated[int, b"c:parent"] = 0  # the comment that it answers; 0: none
-    state: Annotated[str, b"c:state"] = VISIBLE
+    state: Annotated[str, COMMENT_STATE] = VISIBLE
     edited_ms: Annotated[int, b"c:edited"] = 0  # the time of the last edit; 0: never
     browser: Annotated[str, b"c:browser"] = ""  # of an author without an account (``editing.kept_drafts``)
     removed_by: Annotated[str, b"c:removed"] = ""

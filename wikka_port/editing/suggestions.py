@@ -37,6 +37,7 @@ from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import (
+    LISTED_QUICK,
     REVIEWS_MAX,
     REVIEWS_OF_NETWORK,
     REVIEWS_SCANNED,
@@ -198,17 +199,22 @@ class Suggestions:
         found = (suggestion_of(row, cells) for row, cells in stored.items() if cells.get(REVIEW))
         return list(islice(sorted((one for one in found if one is not None), key=lambda one: one.time_ms), limit))
 
-    def reviews_of(self, owners: Collection[str]) -> list[Suggestion]:
+    def reviews_of(
+        self, owners: Collection[str], before_expensive_read: Callable[[], object] = lambda: None
+    ) -> list[Suggestion]:
         """Return the reviews of ``owners``, decided or not, without texts, the newest first.
 
-        REVIEWS_SCANNED rows are read at most; a wiki has more only if thousands of texts were sent in 30 days.
+        REVIEWS_SCANNED rows are read at most; a wiki has more only if thousands of texts were sent in 30 days.  Costs
+        nothing without owners.  ``before_expensive_read``, which may raise, is called once LISTED_QUICK rows are read.
         """
-        rows = self._rows.scan(SUGGESTIONS, columns=(FAMILY,), limit=REVIEWS_SCANNED)
-        of_owners = (
-            suggestion_of(row, cells)
-            for row, cells in rows
-            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
-        )
+        if not owners:
+            return []
+        of_owners = []
+        for count, (row, cells) in enumerate(self._rows.scan(SUGGESTIONS, columns=(FAMILY,), limit=REVIEWS_SCANNED)):
+            if count == LISTED_QUICK:
+                before_expensive_read()
+            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners:
+                of_owners.append(suggestion_of(row, cells))
         return sorted((one for one in of_owners if one is not None), key=lambda one: -one.time_ms)
 
     def reviewed(self, name: str, suggestion_id: str) -> Suggestion | None:

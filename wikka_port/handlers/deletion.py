@@ -11,7 +11,8 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.forms import answer_form, form_page, reason_in
+from wikka_port.antispam.submissions import words_refusal
+from wikka_port.forms import answer_form, form_page, reason_in, take_edit
 from wikka_port.moving.journal import Deleted
 from wikka_port.names import MAX_NAME_BYTES, normalise
 from wikka_port.refusals import missing_page, name_refusal
@@ -22,6 +23,7 @@ from wikka_port.site import Site, number, redirect
 from wikka_port.texts import N_, _, _n
 from wikka_port.urls import page_path
 
+BAD_REASON: Final = N_("Change the reason. {why}")
 SURE_TO_ERASE: Final = N_("Say that you are sure: what is erased cannot be brought back.")
 
 
@@ -35,6 +37,9 @@ def handle_delete(site: Site, request: Request, name: str) -> Response:
         return form_page(site, request, "delete.html", status=status, page_name=name, problem=problem, **values)
 
     def delete() -> Response:
+        take_edit(site, request)
+        if why := words_refusal(site, request, reason_in(request)):
+            raise Refused(_(BAD_REASON, why=why), 400)
         site.wiki.moves.delete(name, reason_in(request))
         site.wiki.settle("", site.config.settle_s)
         return redirect(page_path(name, "undelete"))
@@ -59,11 +64,12 @@ def handle_undelete(site: Site, request: Request, name: str) -> Response:
             raise Refused(_("It is not there any more. Please look again."), 409)
         new = request.form.get("new", "").strip()
         is_renamed = bool(new) and normalise(new) != one.name
+        take_edit(site, request)
         try:
             if "purge" in request.form:
                 done = _purge(site, request, one, is_renamed=is_renamed)
                 return _trash_form(site, request, name, [other for other in found if other.row != row], done=done)
-            odd = name_refusal(site, normalise(new)) if is_renamed else ""
+            odd = _new_name_refusal(site, request, one, normalise(new)) if is_renamed else ""
             if odd:
                 raise Refused(odd, 400)
             move = site.wiki.moves.undelete(one, new)
@@ -73,6 +79,13 @@ def handle_undelete(site: Site, request: Request, name: str) -> Response:
         return redirect(page_path(move.target))
 
     return answer_form(site, request, form, undelete_or_purge)
+
+
+def _new_name_refusal(site: Site, request: Request, one: Deleted, new: str) -> str:
+    """Return why the deleted page cannot come back by the name ``new``, or "" if it can."""
+    odd = name_refusal(site, new)
+    why = "" if odd else words_refusal(site, request, name=new, former_name=one.name)
+    return _("Give the page another name. {why}", why=why) if why else odd
 
 
 def _purge(site: Site, request: Request, one: Deleted, *, is_renamed: bool) -> str:

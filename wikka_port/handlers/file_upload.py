@@ -49,9 +49,15 @@ _TAKEN: Final = N_("The page has a file of this name. Tick the box to replace it
 _BROKEN_OFF: Final = N_("The upload broke off. Files that were whole by then are there; send the others again.")
 
 
-def check_words(site: Site, request: Request, fields: Mapping[str, str]) -> None:
-    """Raise FileRefused if antispam does not take the note or the description of a file.  Raises StoreUnavailable."""
-    why = words_refusal(site, request, fields.get("note", ""), fields.get("alt", ""))
+def check_words(site: Site, request: Request, fields: Mapping[str, str], new_name: str = "") -> None:
+    """Raise FileRefused if antispam does not take the note or the description of a file, or the name of a new one.
+
+    Raises StoreUnavailable.
+    """
+    name = new_name.rpartition(".")[0] or new_name  # its ending would end the name of a site
+    why = words_refusal(site, request, fields.get("note", ""), fields.get("alt", ""), name=name)
+    if why and name:
+        raise FileRefused(_("Change the name, the note or the description of the file. {why}", why=why))
     if why:
         raise FileRefused(_("Change the note or the description of the file. {why}", why=why))
 
@@ -175,8 +181,8 @@ class _Receiver:
             self._refuse(_("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s))
             return
         try:
-            check_words(self._site, self._request, self._fields)
-            replaced_version(self._files, self._fields, begins.name)
+            replaced = replaced_version(self._files, self._fields, begins.name)
+            check_words(self._site, self._request, self._fields, "" if replaced else begins.name)
             owner, _cookie = owner_to_keep(self._site, self._request)
             self._upload = self._files.begin(begins.name, owner)
             self._writer = self._files.writer(self._upload)

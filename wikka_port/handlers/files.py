@@ -20,7 +20,7 @@ from wikka_port.change_lists import page_of
 from wikka_port.files.content_types import ALL
 from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, FileVersion, lookup_key
 from wikka_port.files.refusals import FileRefused
-from wikka_port.forms import answer_form, form_page
+from wikka_port.forms import answer_form, form_page, take_upload
 from wikka_port.handlers.deletion import SURE_TO_ERASE
 from wikka_port.handlers.file_upload import Received, check_words, receive
 from wikka_port.handlers.upload import begin_upload
@@ -114,6 +114,7 @@ def handle_file(site: Site, request: Request, name: str) -> Response:
 
 def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> None:
     """Do what the pressed button says.  Raises Refused, FileConflict, NotAllowed."""
+    take_upload(site, request)
     fields = request.form
     seen = fields.get("seen", "")  # the token of the version that the form was made for
     note = fields.get("note", "")[: site.config.max_note_chars]

@@ -46,7 +46,8 @@ def judged_edit(site: Site, request: Request, name: str, draft: FormDraft) -> Ju
     edit = whole_edit(site, name, draft, page)
     if page is not None and edit.body == page.body:
         return JudgedEdit(draft, stored)
-    verdict = judged(site, request, "page", "" if page is None else page.body, edit.body, edit.note)
+    former, new_name = ("", name) if page is None else (page.body, "")
+    verdict = judged(site, request, "page", former, edit.body, edit.note, name=new_name)
     if verdict.action == "refuse":
         return JudgedEdit(draft, stored, edit_form(site, request, name, draft, status=400, problem=str(verdict)))
     if verdict.action == "review":

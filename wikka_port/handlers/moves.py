@@ -12,7 +12,8 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, reason_in
+from wikka_port.antispam.submissions import words_refusal
+from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, reason_in, take_edit
 from wikka_port.limits import JOB_PAGES_MAX, LISTED_QUICK
 from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, UNDOABLE, Job, Jobs, Progress, new_job
 from wikka_port.moving.journal import Move
@@ -34,6 +35,7 @@ NOT_ALONG: Final = N_(
     "the new name: rename it once more when the store is there, or change them by hand."
 )
 
+BAD_NAME: Final = N_("Change the new name or the reason. {why}")
 
 REFRESH_S: Final = 2
 PREVIEWED: Final = 200  # pages shown before a mass revert is done
@@ -58,6 +60,9 @@ def handle_rename(site: Site, request: Request, name: str) -> Response:
         odd = name_refusal(site, new, leaving=page.name)
         if odd:
             raise Refused(odd, 400)
+        take_edit(site, request)
+        if why := words_refusal(site, request, reason_in(request), name=new, former_name=page.name):
+            raise Refused(_(BAD_NAME, why=why), 400)
         try:
             move = site.wiki.moves.rename(name, new, redirect="redirect" in request.form, reason=reason_in(request))
         except NotAllowed as refused:
@@ -157,11 +162,12 @@ def _may_see(site: Site, progress: Progress) -> bool:
 
 
 def _changed(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str:
-    """Stop, undo or continue a job; return the id of the job to show next.  Raises NotMoved, NotAllowed."""
+    """Stop, undo or continue a job; return the id of the job to show next.  Raises NotMoved, NotAllowed, Refused."""
     job = progress.job
     if "stop" in request.form:
         jobs.stop(job.id)
     elif "undo" in request.form and job.kind in UNDOABLE:
+        take_edit(site, request)
         jobs.stop(job.id)
         return _undone(site, request, jobs, progress)
     elif jobs.resume_job(job.id) or progress.is_open:

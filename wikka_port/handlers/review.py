@@ -31,6 +31,7 @@ from wikka_port.handlers.review_decisions import (
 from wikka_port.limits import ANTISPAM_ENTRY_CHARS, REVIEWS_AT_ONCE
 from wikka_port.names import InvalidName, normalise
 from wikka_port.page_rows import is_revision
+from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect
 from wikka_port.texts import _, _n
@@ -45,7 +46,8 @@ def handle_reviews(site: Site, request: Request, _name: str) -> Response:
         if request.method == "POST" or site.visitor.administers:
             site.wiki.moves.require_site()
             return _listed(site, request)
-        own = site.wiki.reviews.reviews_of(owners_of(site, request))[:LISTED]
+        owners = owners_of(site, request)
+        own = site.wiki.reviews.reviews_of(owners, lambda: run_in_slow_lane(request.environ))[:LISTED]
         shown = [(one, one.review, site_path("held", page=page_of(one), id=one.id)) for one in own]
         return site.html("held_own.html", found=shown)
     found = _found(site, request, given.get("page", ""), given["id"])

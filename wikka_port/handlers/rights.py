@@ -5,7 +5,7 @@ has a new user, the form first shows that user's rights, since Enter in that fie
 the form comes back as it was typed:
 
     400  a list with a mistake, or an unknown owner      409  somebody else changed the rights meanwhile
-    403  the form was too old, or came from a different site
+    403  the form was too old, or came from a different site      429  many edits in a short time
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine
+from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine, take_edit
+from wikka_port.handlers.editor_page import later
 from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import missing_page
 from wikka_port.rights.explaining import decisions, explained
@@ -83,7 +84,10 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     if proposal.revision.encode() != page.rights.revision:
         return _form(site, request, page, proposal.onto(page.rights.revision), status=409, problem=_(CHANGED))
     try:
+        take_edit(site, request)
         site.wiki.rights.change(page.name, page.rights, proposal.owner, proposal.lists)
+    except Refused as many:
+        return later(_form(site, request, page, proposal, status=429, problem=str(many)), many.wait_s)
     except RightsChanged:
         current = site.wiki.page(page.name)  # raises NotAllowed if the author lost his right by that
         site.wiki.access.require(page.name, Privilege.CHANGE_RIGHTS)
@@ -186,6 +190,7 @@ def handle_claim(site: Site, request: Request, name: str) -> Response:
 
     def claim() -> Response:
         assert site.visitor.name is not None, "only who is signed in may claim"
+        take_edit(site, request)
         try:
             site.wiki.rights.change(page.name, page.rights, site.visitor.name, page.rights.lists)
         except RightsChanged:

@@ -91,9 +91,10 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
         if wait_s:
             why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
             raise Rejected(429, why)
-        check_words(site, request, kept)
-        replaced_version(files, kept, fields.get("filename", ""))
-        return files.begin(fields.get("filename", ""), owner, length, fields=json.dumps(kept)), cookie
+        name_of_file = fields.get("filename", "")
+        replaced = replaced_version(files, kept, name_of_file)
+        check_words(site, request, kept, "" if replaced else name_of_file)
+        return files.begin(name_of_file, owner, length, fields=json.dumps(kept)), cookie
     except NotAllowed as refused:
         raise Rejected(403, sentence(site, refused)) from None
     except (InvalidFileName, FileRefused) as refused:

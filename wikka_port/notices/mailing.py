@@ -3,16 +3,24 @@
     outgoing   due ms (13), 00, folded account, 00, place of the notice   o (10 days)   o:how    a notice to be mailed
                "lease"                                                                  o:owner  "UNTIL:TOKEN"
 
-``fan_out`` puts a row for each watcher who wants mails: due at once, or for a digest at the next midnight (UTC).  So
-the rows of a digest are neighbours, and a repeated delivery puts the same rows.  The process with the lease sends:
+``fan_out`` puts a row for each watcher who wants mails: due at once, or for a digest after the next midnight (UTC).
+So the rows of a digest are neighbours, and a repeated delivery puts the same rows.  The process with the lease sends:
     1. read     the rows that are due, at most MAILS_AT_ONCE, and their notices from ``inbox``
     2. judge    the account wants mails, and may read the page at this moment; else the rows are removed
     3. send     one mail of a notice, or one digest of an account's rows
     4. mark     the rows are removed
-A crash before 3, or a mail server that does not answer, leaves the rows for the next run.  After a crash between the
+A crash before 3, or a mail server that cannot be reached, leaves the rows for the next run.  After a crash between the
 server's answer and 4 the mail is sent again with the same Message-ID, which is made from account and notices: mail
 programs show such a mail once.  Nothing at our end can do more: the server has no call that answers whether it has a
-mail.  A recipient whom the server refuses is tried again RETRY_MS later, ATTEMPTS times.
+mail.
+
+A fault of one mail holds up no other: its rows are due RETRY_MS later, and the run goes on.
+    the server, or our end, refuses the mail     it is given up after ATTEMPTS
+    the connection breaks, or any other fault    the server may be the cause, so two mails in a row end the run, and a
+                                                 mail is given up after FAULTS_MAX, some four days as RFC 5321 has it
+
+A run reads MAILS_AT_ONCE rows.  A digest at that cut is left to the next run, which has it whole: an account gets one
+mail a day, and a further one only beyond DIGEST_NOTICES.
 
 The lease keeps two processes from sending the same row at the same time.  It is renewed before each mail, for much
 longer than a mail server may take to answer.
@@ -33,7 +41,7 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import TIMEOUT_S, Mail
+from wikka_port.accounts.mail import TIMEOUT_S, Mail, NoMailServer
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import DIGEST_NOTICES, MAILS_AT_ONCE
@@ -56,9 +64,19 @@ LEASE_MS: Final = 120_000
 LEASE_ROW: Final = b"lease"  # after every time
 OWNER: Final = b"o:owner"
 RETRY_MS: Final = 3_600_000
-ATTEMPTS: Final = 5
+ATTEMPTS: Final = 5  # of a mail that is refused
+FAULTS_MAX: Final = 100  # attempts of a mail that fails otherwise
+FAULTS_IN_ROW: Final = 2  # mails after which a run ends
 _COUNT: Final = b"o:attempts"
+# Refusals of the very mail: by the server, by our end for want of an extension, or since it cannot be written.
+_REFUSALS: Final = (
+    smtplib.SMTPRecipientsRefused,
+    smtplib.SMTPDataError,
+    smtplib.SMTPNotSupportedError,
+    ValueError,
+)
 assert LEASE_MS > 2 * TIMEOUT_S * 1_000, "a mail is sent well within the lease"
+assert MAILS_AT_ONCE % DIGEST_NOTICES == 0, "digests of an account with more notices than a run reads are cut alike"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,10 @@ class Sender:
         clock_ms: Callable[[], int],
         on_step_done: Callable[[str], None] = lambda step: None,
     ) -> None:
-        """Call ``on_step_done`` after each step, for tests that crash there."""
+        """``deliver`` raises what that of ``deliver_by`` does.
+
+        Call ``on_step_done`` after each step, for tests that crash there.
+        """
         self._rows = rows
         self._directory = directory
         self._writer = writer
@@ -111,17 +132,23 @@ class Sender:
         """Send what is due, if no other process does; return the number of mails.  Raises StoreUnavailable."""
         if not self._take_lease():
             return 0
-        sent = 0
+        sent = faults = 0
         for due in self._due():
-            if not self._take_lease():
+            if faults == FAULTS_IN_ROW or not self._take_lease():
                 break
             try:
                 sent += self._send(due)
-            except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError, ValueError):
-                self._postpone(due)
-            except (OSError, smtplib.SMTPException) as problem:
-                log.warning("mails of notices are sent later: %s", type(problem).__name__)
+                faults = 0
+            except NoMailServer as problem:
+                log.warning("mails of notices are sent later: %s", type(problem.__cause__ or problem).__name__)
                 break
+            except _REFUSALS:
+                faults = 0
+                self._postpone(due, ATTEMPTS)
+            except OSError as problem:  # every SMTPException is one
+                faults += 1
+                log.warning("a mail of notices is sent later: %s", type(problem).__name__)
+                self._postpone(due, FAULTS_MAX)
         return sent
 
     def _take_lease(self) -> bool:
@@ -136,10 +163,15 @@ class Sender:
 
     def _due(self) -> Iterator[Due]:
         end = b"%013d" % (self._clock() + 1)
-        found = [one for one in self._rows.scan(OUTGOING, limit=MAILS_AT_ONCE) if one[0] < end]
-        parsed = [(parse_outgoing_row(row), row, cells) for row, cells in found]
-        for (_, account, how), group in groupby(parsed, key=lambda one: (*one[0][:2], one[2].get(HOW, b""))):
-            rows = [(place, row, cells) for (_, _, place), row, cells in group]
+        found = list(self._rows.scan(OUTGOING, limit=MAILS_AT_ONCE))
+        parsed = [(parse_outgoing_row(row), row, cells) for row, cells in found if row < end]
+        groups = [
+            (account, how, [(place, row, cells) for (_, _, place), row, cells in group])
+            for (_, account, how), group in groupby(parsed, key=lambda one: (*one[0][:2], one[2].get(HOW, b"")))
+        ]
+        if len(parsed) == MAILS_AT_ONCE and len(groups) > 1 and groups[-1][1] == DAILY:
+            groups.pop()  # it may have more rows than were read
+        for account, how, rows in groups:
             step = DIGEST_NOTICES if how == DAILY else 1
             for begin in range(0, len(rows), step):
                 yield self._together(account, rows[begin : begin + step], how == DAILY)
@@ -164,16 +196,17 @@ class Sender:
         self._on_step_done("marked")
         return mail is not None
 
-    def _postpone(self, due: Due) -> None:
-        """Try a mail that was refused again later, or give it up."""
-        if due.attempts + 1 < ATTEMPTS:
+    def _postpone(self, due: Due, most: int) -> None:
+        """Try a mail again later, its rows at one moment, or give it up after ``most`` attempts."""
+        due_ms = self._clock() + RETRY_MS
+        if due.attempts + 1 < most:
             how = DAILY if due.is_digest else b""
             for row in due.rows:
                 _, account, place = parse_outgoing_row(row)
-                later = outgoing_row(self._clock() + RETRY_MS, account, place)
+                later = outgoing_row(due_ms, account, place)
                 self._rows.put(OUTGOING, later, {HOW: how, _COUNT: b"%d" % (due.attempts + 1)})
         else:
-            log.warning("a mail of notices was refused %d times, and is given up", ATTEMPTS)
+            log.warning("a mail of notices failed %d times, and is given up", due.attempts + 1)
         self._rows.delete_rows(OUTGOING, due.rows)
 
 

@@ -71,6 +71,7 @@ MAIL: Final = b"w:mail"
 HOW: Final = b"o:how"
 NOW, DAILY = b"now", b"daily"  # when a notice is mailed; b"": never
 _DAY_MS: Final = 24 * 3600 * 1000
+DIGEST_AFTER_MS: Final = 60_000  # after midnight: a notice of the last moment, which comes later, is in the same digest
 NOTIFY: Final = schema.NOTIFY
 MENTION: Final = b"i:mention"
 YES: Final = b"1"
@@ -211,8 +212,8 @@ def outgoing_row(due_ms: int, account: bytes, place: bytes) -> bytes:
 
 
 def due_ms(time_ms: int, how: bytes) -> int:
-    """Return when a notice of that time is mailed: at once, or with the digest at the next midnight (UTC)."""
-    return (time_ms // _DAY_MS + 1) * _DAY_MS if how == DAILY else time_ms
+    """Return when a notice of that time is mailed: at once, or with the digest after the next midnight (UTC)."""
+    return (time_ms // _DAY_MS + 1) * _DAY_MS + DIGEST_AFTER_MS if how == DAILY else time_ms
 
 
 def parse_outgoing_row(row: bytes) -> tuple[bytes, bytes, bytes]:

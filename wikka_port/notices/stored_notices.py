@@ -2,7 +2,8 @@
 
 A notice has no content (``notice_rows``).  ``pages_of`` finds the present name and rights of each page, and
 ``changes_of`` reads the revisions and comments themselves, with one call for all pages, one for all revisions and one
-for all comments.  A page that has been renamed since is found by its history, which costs some calls for each.
+for all comments.  ``visible_of`` finds without their texts whether there is something to show, for the number of unread
+ones.  A page that has been renamed since is found by its history, which costs some calls for each.
 
 "Read" is a time in the account's row: all notices up to it are read.  The newest notice's time lies beside it, so a
 request knows without a call that nothing is unread.
@@ -20,8 +21,13 @@ from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.accounts.tables import ID, NEWS, SEEN, USERS
 from wikka_port.comments.comment_rows import (
+    AUTHOR,
+    COMMENT_STATE,
     COMMENTS,
     COMMENTS_HEAD,
+    OP,
+    STAGED_FAMILY,
+    VISIBLE,
     Comment,
     comment_of,
     comment_row,
@@ -57,6 +63,7 @@ from wikka_port.rights.rules import FAMILY, PageRights, page_rights
 from wikka_port.schema import Head, fields_in, revision_row
 
 _COLUMNS: Final = (FAMILY, schema.OWNER, schema.VERSIONCOUNT, schema.NAME, schema.HIDDEN, COMMENTS_HEAD)
+_COMMENT_STATES: Final = (AUTHOR, OP, COMMENT_STATE, STAGED_FAMILY)
 Unread = Sequence[Notice]
 
 
@@ -137,7 +144,8 @@ class StoredNotices:
     def unread(self, account: bytes, after_ms: int) -> Unread:
         """Return the newest notices later than ``after_ms``, one more than NOTICES_COUNTED at most.
 
-        They are kept for UNREAD_KEPT_MS.
+        An edit whose revision is gone is left out: an import that merges a history renumbers revisions.  They are kept
+        for UNREAD_KEPT_MS.
         """
         now = self._clock()
         with self._lock:
@@ -147,6 +155,9 @@ class StoredNotices:
         end = first_row_since(account, after_ms)
         found = self._rows.scan(INBOX, rows_of_account(account)[0], limit=NOTICES_COUNTED + 1)
         notices = [notice for row, cells in found if row < end and (notice := notice_of(row, cells)) is not None]
+        edits = {one.place: _revision_of(one) for one in notices if _is_of_edit(one)}
+        there = self._rows.rows(schema.REVISIONS, list(edits.values()), [schema.REVISION_AUTHOR])
+        notices = [one for one in notices if one.place not in edits or edits[one.place] in there]
         with self._lock:
             self._unread[account] = (now + UNREAD_KEPT_MS, after_ms, notices)
             self._unread.move_to_end(account)
@@ -218,11 +229,7 @@ class StoredNotices:
     def changes_of(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> dict[bytes, NoticedChange]:
         """Return what the notices are about, by place, without hidden revisions and comments that are not shown."""
         there = [one for one in notices if one.kind not in (MOVED, REVIEW) and one.history in pages]
-        edits = {
-            revision_row(one.history, Head(one.head.number, one.head.token)): one
-            for one in there
-            if one.kind != COMMENT and one.head.number not in hidden_in(pages[one.history].row)
-        }
+        edits = {_revision_of(one): one for one in there if _is_of_edit(one) and not _is_hidden(one, pages)}
         columns = (schema.REVISION_AUTHOR, schema.REVISION_NOTE, schema.SIGNED, schema.MINOR)
         stored = self._rows.rows(schema.REVISIONS, list(edits), columns)
         found = {edits[row].place: _edit(cells) for row, cells in stored.items()}
@@ -234,6 +241,24 @@ class StoredNotices:
             if comment is not None and comment.is_visible:
                 found[notice.place] = NoticedChange(comment.author, comment.signed, comment=comment)
         return found
+
+    def visible_of(self, notices: Collection[Notice], pages: Mapping[bytes, NoticedPage]) -> list[Notice]:
+        """Return those of the ``unread`` notices for which ``changes_of`` has something, moves and reviews with them.
+
+        Costs a call if there are comments among them, which reads no text of an applied one.
+        """
+        comments = {comment_row(one.history, one.comment): one for one in notices if one.kind == COMMENT}
+        stored = self._rows.rows(COMMENTS, list(comments), _COMMENT_STATES)
+        visible = {
+            comments[row].place
+            for row, cells in stored.items()
+            if _is_visible(comments[row].comment, cells, pages[comments[row].history])
+        }
+        return [
+            one
+            for one in notices
+            if (one.place in visible if one.kind == COMMENT else not (_is_of_edit(one) and _is_hidden(one, pages)))
+        ]
 
     # --- changing ----------------------------------------------------------------------------------
 
@@ -278,6 +303,26 @@ def _page_of(
 ) -> NoticedPage | None:
     """Return the page of a move, or None if it was deleted by a later one, or erased."""
     return pages.get(move.history) or deleted.get(move.row)
+
+
+def _is_of_edit(notice: Notice) -> bool:
+    return notice.kind not in (COMMENT, MOVED, REVIEW)
+
+
+def _revision_of(notice: Notice) -> bytes:
+    return revision_row(notice.history, Head(notice.head.number, notice.head.token))
+
+
+def _is_hidden(notice: Notice, pages: Mapping[bytes, NoticedPage]) -> bool:
+    return notice.head.number in hidden_in(pages[notice.history].row)
+
+
+def _is_visible(number: int, cells: Cells, page: NoticedPage) -> bool:
+    try:
+        committed = committed_cells(number, cells, comments_in(page.row))
+    except ValueError:  # ``wikka check`` names it; a page can be read without the number of notices
+        return False
+    return bool(committed) and committed.get(COMMENT_STATE, VISIBLE.encode()) == VISIBLE.encode()
 
 
 def _edit(cells: Cells) -> NoticedChange:

@@ -109,7 +109,7 @@ class GuardedNotices:
         return found, place.decode()
 
     def unread(self, after_ms: int) -> int:
-        """Count the unread notices that the visitor may read; NOTICES_COUNTED + 1 stands for more.
+        """Count the unread notices that the inbox shows; NOTICES_COUNTED + 1 stands for more.
 
         Returns 0 while the store is unavailable.  Costs no call if ``after_ms`` is -1.
         """
@@ -117,10 +117,10 @@ class GuardedNotices:
             return 0
         try:
             notices = self._notices.unread(self._account, after_ms)
-            readable = self._readable(notices) if notices else {}
+            visible = self._visible_of(notices) if notices else []
         except StoreUnavailable:  # the page itself was read, and can be shown without the number
             return 0
-        return min(len(readable), NOTICES_COUNTED + 1)
+        return min(len(visible), NOTICES_COUNTED + 1)
 
     def listed(self, notices: Collection[Notice], after_ms: int = -1) -> list[ListedNotice]:
         """Return those of the notices that the visitor may read, as ``part`` does."""
@@ -137,9 +137,10 @@ class GuardedNotices:
             for is_unread in (0 <= after_ms < one.time_ms,)
         ]
 
-    def _readable(self, notices: Collection[Notice]) -> list[Notice]:
+    def _visible_of(self, notices: Collection[Notice]) -> list[Notice]:
         noticed = self._notices.noticed(notices)
-        return self._readable_of(notices, noticed, self._readable_moves(noticed))
+        readable = self._readable_of(notices, noticed, self._readable_moves(noticed))
+        return self._notices.visible_of(readable, noticed.pages)
 
     def _readable_of(self, notices: Collection[Notice], noticed: Noticed, moves: Moves) -> list[Notice]:
         pages = noticed.pages

@@ -151,6 +151,82 @@ def test_the_other_rules() -> None:
     assert codes(flattery, Policy(advertising=False)) == ("accept",)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Buy cheap viagra www.pills.example",
+        "Docs/Buy cheap viagra",
+        "BuyCheapViagraOnline",
+        "Buy ch3ap v1agra",
+        "`Buy cheap viagra`",
+        "%%Buy cheap viagra%%",
+        "Cheap pills www.pills.example",
+        "Best online casino",
+    ],
+)
+def test_a_new_name_that_advertises_waits_whatever_the_text(name: str) -> None:
+    assert codes(page("x", name=name)) == ("review", "advertising")
+    assert codes(page(PROSE, name=name)) == ("review", "advertising")
+    assert codes(page("x", name=name), Policy(advertising=False)) == ("accept",)
+    assert codes(page("x", name=name, author=Author(administers=True))) == ("accept",)
+
+
+def test_one_word_of_praise_in_a_name_is_spam_only_above_a_link_with_few_words() -> None:
+    link = "https://pills.example"
+    assert codes(page(link, name="Cheap viagra")) == ("review", "advertising")
+    assert codes(page("x", name="Cheap viagra")) == ("accept",)
+    assert codes(page(f"{PROSE} {link}", name="Payout of slot machines")) == ("accept",), "an article with a source"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Casino de Monte-Carlo", "Booking.com", "Node.js", "Online casino", "Online pharmacy", "How to buy a boat"),
+        *("IMG 2041", "MySite.example", "Discount", "C++", "AC/DC", "McDonald", "iPhone", "100%", "C#"),
+    ],
+)
+def test_an_ordinary_name_is_accepted(name: str) -> None:
+    assert codes(page("A text.", name=name)) == ("accept",)
+    assert codes(page(f"{PROSE} https://source.example", name=name)) == ("accept",)
+    assert codes(Submission("comment", "", "", VISITOR, name=name, former_name="Old")) == ("accept",)
+
+
+def test_the_sites_words_and_domains_count_in_names() -> None:
+    policy = Policy(words=("horse dewormer",), domains=("bad.example", "site.example"))
+    for name in ("HorseDewormer", "Docs/horse_dewormer", "H0rse dewormers", "h-o-r-s-e  dewormer"):
+        assert codes(page("x", name=name), policy) == ("review", "words"), name
+    for name in ("www.bad.example", "Spam_www.bad.example", "Spam/bad.example", "https://bad.example/x"):
+        assert codes(page("x", name=name), policy) == ("review", "domains"), name
+    assert codes(page("x", name="MySite.example"), policy) == ("accept",), "another site"
+
+
+def test_of_a_rename_only_what_the_former_name_lacks_counts() -> None:
+    policy = Policy(words=("viagra",), domains=("bad.example",))
+
+    def renamed(former: str, name: str) -> tuple[str, ...]:
+        return codes(Submission("comment", "", "", VISITOR, name=name, former_name=former), policy)
+
+    assert renamed("Viagra", "Viagra (drug)") == ("accept",)
+    assert renamed("bad.example", "bad.example (site)") == ("accept",)
+    assert renamed("Sildenafil", "Viagra") == ("review", "words")
+    assert renamed("Tides", "Best casino bonus, free spins")[0] == "review"
+
+
+def test_a_note_is_no_code_and_no_open_block_hides_it() -> None:
+    spam = "Buy cheap viagra online, order now! https://pills.example"
+    for note in (f"%%{spam}%%", f"`{spam}`", f"##{spam}##", f"%%{spam}", f"```\n{spam}"):
+        assert "advertising" in codes(page("A text.", note=note)), note
+        assert "advertising" in codes(Submission("comment", "", "", VISITOR, note)), note
+    for text in ("A text. %%(python)", "```\nA text."):
+        assert "advertising" in codes(page(text, note=spam)), text
+    assert codes(page(f"%%{spam}%%")) == ("accept",), "code in a text is quoted"
+
+
+def test_a_repetition_is_known_by_the_text_alone() -> None:
+    one, other = page("A text.", note="one", name="One"), page("A text.", note="another", name="Other")
+    assert one.words_of_text == other.words_of_text == ["a", "text"]
+
+
 def test_every_reason_has_a_sentence() -> None:
     for code in REASONS:
         values = {"count": 1, "most": 2, "words": "w", "sites": "s", "site": "s"}

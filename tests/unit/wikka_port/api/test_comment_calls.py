@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.api_client import ApiClient, ApiScene
+from wikka_port import limits
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -48,13 +49,25 @@ def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
     assert [(one["state"], one["text"]) for one in owner_sees] == [("deleted", ""), ("shown", "An answer.")]
 
 
+def change(program: ApiClient, text: str) -> Any:
+    return program.call("PUT", "/page/comment", query_string={"name": "Page", "number": 1}, json={"text": text})
+
+
+def test_every_change_of_a_comment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "COMMENT_BURST", 3)
+    monkeypatch.setattr(limits, "COMMENTS_PER_MINUTE", 1.0)
+    scene = ApiScene()
+    rita = scene.program("Rita")
+    rita.save("Page", "A text.")
+    assert (add(rita, "One.").status_code, change(rita, "Uno.").status_code, remove(rita, 1)) == (201, 200, 204)
+    refused = add(rita, "Two.")
+    assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+    assert (change(rita, "Eins.").status_code, remove(rita, 1)) == (429, 429)
+
+
 def test_an_own_comment_is_changed_for_a_while(scene: ApiScene) -> None:
     otto, rita = scene.program("Otto"), scene.program("Rita")
     add(otto, "Frist.")
-
-    def change(program: ApiClient, text: str) -> Any:
-        return program.call("PUT", "/page/comment", query_string={"name": "Page", "number": 1}, json={"text": text})
-
     assert change(rita, "Hers.").status_code == 403
     done = change(otto, "First.")
     assert (done.status_code, done.json["text"], done.json["edited"] > 0) == (200, "First.", True)

@@ -102,6 +102,16 @@ def test_comments_and_mentions_and_rights(scene: ApiScene) -> None:
     assert (hidden.json["notices"], hidden.json["unread"], "WORTGEHEIM" in hidden.text) == ([], 0, False)
 
 
+def test_a_deleted_comment_is_no_unread_notice(scene: ApiScene) -> None:
+    otto, rita = scene.program("Otto"), scene.program("Rita")
+    watch(otto, name="Page")
+    rita.call("POST", "/page/comments", query_string={"name": "Page"}, json={"text": "An abusive comment."})
+    assert otto.get("/inbox").json["unread"] == 1
+    assert rita.call("DELETE", "/page/comment", query_string={"name": "Page", "number": 1}).status_code == 204
+    found = otto.get("/inbox").json
+    assert (found["notices"], found["unread"]) == ([], 0)
+
+
 def test_the_feed_has_the_notices_of_its_key_and_no_other_key_opens_it(scene: ApiScene) -> None:
     otto, rita = scene.program("Otto"), scene.program("Rita")
     watch(otto, name="Page")

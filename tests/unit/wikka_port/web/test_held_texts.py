@@ -8,8 +8,10 @@ import pytest
 
 from tests.support.api_client import ApiScene
 from tests.support.wiki_client import WikiClient
+from wikka_port.editing import suggestions
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.names import page_key
+from wikka_port.request_queues import PLACE_KEY
 from wikka_port.rights.rules import PageRights, Privilege
 
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
@@ -62,6 +64,40 @@ def test_everybody_sees_a_list_of_the_own_texts_and_of_no_others(web: WikiClient
     assert "taken back</span>" in shown
     assert 'href="/-/held"' in mia.get(places[0]).text, "each leads to the list"
     assert mia.post("/-/held", {**mia.form("/P/edit"), "accept": "1"}).status_code == 403
+
+
+def test_who_never_sent_a_text_costs_no_search_for_any(web: WikiClient) -> None:
+    kept_edit(web, web.signed_in("Mia"), "/P")
+    stranger = web.other_visitor()
+    stranger.get("/-/held")
+    web.wiki.calls.clear()
+    assert stranger.get("/-/held").status_code == 200
+    assert "rows.scan" not in web.wiki.calls
+
+
+class QuickPlace:
+    """The place of a request in the quick lane, which notes where it is moved."""
+
+    queue = "quick"
+    has_arriving_body = False
+
+    def __init__(self) -> None:
+        self.moved: list[str] = []
+
+    def restart(self, queue: str, full: type[Exception]) -> None:
+        self.moved.append(queue)
+
+
+def test_a_long_search_for_ones_own_texts_goes_to_the_slow_lane(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggestions, "LISTED_QUICK", 2)
+    mia = web.signed_in("Mia")
+    for number, lanes in ((1, []), (2, []), (3, ["slow"])):
+        kept_edit(web, mia, f"/Page_{number}")
+        place = QuickPlace()
+        assert mia.get("/-/held", environ_base={PLACE_KEY: place}).status_code == 200
+        assert place.moved == lanes, number
 
 
 def test_a_suggestion_under_review_is_none_until_it_is_accepted(web: WikiClient) -> None:

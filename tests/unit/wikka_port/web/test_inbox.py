@@ -7,9 +7,13 @@ import re
 import pytest
 
 from tests.support.wiki_client import WikiClient
+from wikka_port import schema
 from wikka_port.accounts.settings import settings_of
-from wikka_port.limits import MENTIONS_MAX
+from wikka_port.comments.comment_rows import COMMENTS, STAGED
+from wikka_port.limits import MENTIONS_MAX, NOTICES_LISTED, NOTICES_SCANNED
+from wikka_port.names import page_key
 from wikka_port.notices.mentions import mentioned
+from wikka_port.notices.notice_rows import INBOX, Notice, inbox_row
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -99,6 +103,65 @@ def test_a_notice_of_a_page_that_may_not_be_read_any_more_tells_nothing(web: Wik
     assert ada.get("/Home/watch").status_code == 403
     bob.save("/Home", "A hidden edit.")
     assert (unread(ada, "/Docs~2FIntro"), entries(ada)) == ("", [])
+
+
+def remove_comment(browser: WikiClient, page: str, number: int, do: str = "remove") -> None:
+    path = f"{page}/comments"
+    answer = browser.post(path, {**browser.form(f"{path}?{do}={number}"), do: str(number), "send": "1"})
+    assert answer.status_code == 303
+
+
+def test_what_the_inbox_does_not_show_is_not_counted(web: WikiClient) -> None:
+    """A deleted comment and a hidden revision: neither number nor entry, and both again once they are back."""
+    ada, bob, root = web.signed_in("Ada"), web.signed_in("Bob"), web.signed_in("Root", admin=True)
+    watch(ada)
+    comment(bob, "/Home", "An abusive comment.")
+    bob.save("/Home", "An abusive edit.")
+    assert (unread(ada, "/Docs~2FIntro"), len(entries(ada))) == ("2", 2)
+    remove_comment(root, "/Home", 1)
+    assert (unread(ada, "/Docs~2FIntro"), len(entries(ada))) == ("1", 1), "in the same second: nothing is kept of it"
+    row = web.wiki.rows.data[schema.PAGES][page_key("Home")]
+    row[schema.HIDDEN] = b"2"
+    assert (unread(ada, "/Docs~2FIntro"), entries(ada)) == ("", [])
+    assert "Mark all as read" not in ada.get("/-/inbox").text
+    del row[schema.HIDDEN]
+    remove_comment(root, "/Home", 1, "restore")
+    assert (unread(ada, "/Docs~2FIntro"), len(entries(ada))) == ("2", 2)
+
+
+def test_an_edit_whose_revision_is_gone_is_not_counted(web: WikiClient) -> None:
+    """An import that merges a history gives revisions other numbers."""
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.")
+    web.wiki.rows.data[schema.REVISIONS].clear()
+    assert (unread(ada, "/Docs~2FIntro"), entries(ada)) == ("", [])
+
+
+def test_a_damaged_comment_stops_no_page(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    comment(bob, "/Home", "A comment.")
+    head = web.wiki.comments.find_commented("Home").head
+    (cells,) = web.wiki.rows.data[COMMENTS].values()
+    cells.clear()
+    cells[STAGED + head.op] = b"no JSON"
+    page = ada.get("/Docs~2FIntro")
+    assert (page.status_code, unread(ada, "/Docs~2FIntro")) == (200, "")
+
+
+def test_an_inbox_of_notices_that_may_not_be_read_leads_to_the_earlier_ones(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.")
+    for number in range(NOTICES_SCANNED + NOTICES_LISTED):
+        gone = Notice(1_900_000_000_000 + number, b"%016d" % number, "edit", "Gone", page_key("Gone"))
+        cells = {b"i:kind": b"edit", b"i:page": b"Gone", b"i:history": page_key("Gone")}
+        web.wiki.rows.put(INBOX, inbox_row(b"ada", gone), cells)
+    first = ada.get("/-/inbox").text
+    assert "There is no notice for you" not in first
+    (onward,) = re.findall(r'class="onward"><a href="([^"]+)"', first)
+    assert "Bob edited" in re.sub("<.*?>", "", ada.get(onward).text)
 
 
 def test_pages_that_are_edited_can_be_watched_by_themselves(web: WikiClient) -> None:

@@ -8,14 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import Mail
+from wikka_port.accounts.mail import Mail, NoMailServer, deliver_by
 from wikka_port.accounts.settings import settings_of
 from wikka_port.config import MailConfig
+from wikka_port.limits import DIGEST_NOTICES, MAILS_AT_ONCE
 from wikka_port.notice_mail import NoticeWriter
-from wikka_port.notices.mailing import ATTEMPTS, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
-from wikka_port.notices.notice_rows import OUTGOING
+from wikka_port.notices.mailing import ATTEMPTS, FAULTS_IN_ROW, FAULTS_MAX, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
+from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, OUTGOING, due_ms
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.texts.catalogue import Languages
 
@@ -35,15 +37,21 @@ class Post:
         self.web = WikiClient(edit_burst=10_000, mail=MAILED, public_url=PUBLIC)
         self.wiki = self.web.wiki
         self.wiki.save("Home", "A text.", author="Ann", base=0)
-        self.ada, self.bob = self.web.signed_in("Ada"), self.web.signed_in("Bob")
         self.directory = Directory(self.wiki.rows, lambda: 0)
-        account = self.directory.account("Ada")
-        assert account is not None
-        self.directory.set_email(account, "ada@mail.example")
-        self.directory.set_settings(account, settings_of({"mail": how}))
-        self.ada.post("/Home/watch", {**self.ada.form("/Home/watch"), "do": "page"})
+        self.ada, self.bob = self.watcher("Ada", "ada@mail.example", how), self.web.signed_in("Bob")
         self.now = 1_760_000_000_000
+        self.tick_ms = 0  # the clock goes on by it with each look
         self.mails: list[Mail] = []
+
+    def watcher(self, name: str, address: str, how: str = "now") -> WikiClient:
+        """Make an account that watches Home and gets mails."""
+        browser = self.web.signed_in(name)
+        account = self.directory.account(name)
+        assert account is not None
+        self.directory.set_email(account, address)
+        self.directory.set_settings(account, settings_of({"mail": how}))
+        browser.post("/Home/watch", {**browser.form("/Home/watch"), "do": "page"})
+        return browser
 
     def edit(self, text: str, note: str = "") -> None:
         self.bob.save("/Home", text, note=note)
@@ -60,12 +68,25 @@ class Post:
             self.directory,
             writer,
             deliver or self.mails.append,
-            lambda: self.now,
+            self.clock_ms,
             done,
         )
 
+    def clock_ms(self) -> int:
+        self.now += self.tick_ms
+        return self.now
+
+    def tried_by(self, server: SmtpServer) -> int:
+        """Run a sender that mails by ``server``, after every lease; return how many mails the server took."""
+        self.now += LEASE_MS + 1
+        return self.sender(deliver=by(server)).run()
+
     def waiting(self) -> int:
         return sum(row != LEASE_ROW for row in self.wiki.rows.data.get(OUTGOING, {}))
+
+
+def by(server: SmtpServer) -> Callable[[Mail], None]:
+    return deliver_by(MailConfig("127.0.0.1", server.port, "none", sender="wiki@wiki.example"))
 
 
 def test_a_mail_says_what_has_changed_and_how_to_get_no_more() -> None:
@@ -172,12 +193,148 @@ def test_a_server_that_is_away_loses_nothing(caplog: pytest.LogCaptureFixture) -
     post.edit("An edit.")
 
     def away(mail: Mail) -> None:
-        raise ConnectionRefusedError(f"for {mail.to}")
+        raise NoMailServer(f"for {mail.to}") from ConnectionRefusedError()
 
     assert (post.sender(deliver=away).run(), post.waiting()) == (0, 1)
     assert "ada@mail.example" not in caplog.text
     post.now += LEASE_MS + 1
     assert post.sender().run() == 1
+
+
+@pytest.mark.parametrize("address", ["ädä@mail.example", "dropped@mail.example"])
+def test_a_mail_that_the_server_cannot_take_holds_up_no_other(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The server knows no SMTPUTF8, and breaks the connection at one recipient; that mail is the first of each run."""
+    post = Post()
+    post.watcher("Aaron", address)
+    post.edit("An edit.")
+    with SmtpServer(drops="dropped@") as server:
+        assert (post.tried_by(server), post.waiting()) == (1, 1)
+        assert [mail["To"] for mail in server.mails] == ["ada@mail.example"]
+        assert (post.tried_by(server), server.connections) == (0, 2), "it is not due for an hour"
+        post.edit("Another edit.")
+        post.now += RETRY_MS
+        assert (post.tried_by(server), post.waiting()) == (1, 2)
+    assert address not in caplog.text
+
+
+def test_a_mail_that_fails_again_and_again_is_given_up_after_days() -> None:
+    post = Post()
+    post.edit("An edit.")
+    tried = 0
+
+    def drop(mail: Mail) -> None:
+        nonlocal tried
+        tried += 1
+        raise smtplib.SMTPServerDisconnected("gone")
+
+    for _ in range(FAULTS_MAX + 2):
+        post.sender(deliver=drop).run()
+        post.now += RETRY_MS + LEASE_MS
+    assert (tried, post.waiting()) == (FAULTS_MAX, 0)
+    assert FAULTS_MAX * RETRY_MS > 4 * DAY_MS, "a server that breaks off for four days loses nothing"
+
+
+def test_two_mails_in_a_row_that_fail_end_the_run_and_lose_nothing() -> None:
+    post = Post()
+    for number in range(5):
+        post.watcher(f"A{number}", f"dropped{number}@mail.example")
+    post.edit("An edit.")
+    with SmtpServer(drops="dropped") as server:
+        assert (post.tried_by(server), server.connections) == (0, FAULTS_IN_ROW)
+        assert (post.tried_by(server), server.connections) == (0, 2 * FAULTS_IN_ROW), "the next run goes on behind them"
+        assert (post.tried_by(server), server.connections) == (1, 6)
+        assert post.waiting() == 5
+
+
+def test_mails_that_fail_between_others_end_no_run() -> None:
+    post = Post()
+    for name, address in (("Aaron", "dropped1"), ("Abel", "abel"), ("Abigail", "dropped2")):
+        post.watcher(name, f"{address}@mail.example")
+    post.edit("An edit.")
+    with SmtpServer(drops="dropped") as server:
+        assert (post.tried_by(server), post.waiting()) == (2, 2)
+
+
+def test_refused_mails_in_a_row_end_no_run() -> None:
+    """The server answers, so the fault is theirs."""
+    post = Post()
+    for number in range(3):
+        post.watcher(f"A{number}", f"ä{number}@mail.example")
+    post.edit("An edit.")
+    with SmtpServer() as server:
+        assert (post.tried_by(server), post.waiting()) == (1, 3)
+
+
+def test_a_server_that_cannot_be_reached_or_refuses_the_sign_in_ends_the_run() -> None:
+    post = Post()
+    post.watcher("Aaron", "aaron@mail.example")
+    post.edit("An edit.")
+    with SmtpServer() as server:
+        config = MailConfig("127.0.0.1", server.port, "none", "user", "password", sender="wiki@wiki.example")
+        post.now += LEASE_MS + 1
+        assert post.sender(deliver=deliver_by(config)).run() == 0, "the server knows no way to sign in"
+        assert server.connections == 1
+    post.now += LEASE_MS + 1
+    assert post.sender(deliver=by(server)).run() == 0, "nobody listens any more"
+    post.now += LEASE_MS + 1
+    assert (post.sender().run(), post.waiting()) == (2, 0), "the next run has all of them"
+
+
+def test_a_mail_that_the_server_has_is_not_sent_again_for_its_farewell() -> None:
+    post = Post()
+    post.edit("An edit.")
+    with SmtpServer(farewell=b"421 too busy") as server:
+        assert (post.tried_by(server), post.waiting(), len(server.mails)) == (1, 0, 1)
+
+
+def test_an_account_at_the_cut_of_a_run_gets_one_digest() -> None:
+    post = Post("daily")
+    post.watcher("Zoe", "zoe@mail.example", "daily")
+    notices = MAILS_AT_ONCE // 2 + 10
+    assert notices > DIGEST_NOTICES
+    for number in range(notices):
+        post.edit(f"Edit {number}.")
+    post.now += DAY_MS
+    for _ in range(4):
+        post.now += LEASE_MS + 1
+        post.sender().run()
+    by_account = {name: [mail for mail in post.mails if mail.to.startswith(name)] for name in ("ada", "zoe")}
+    sizes = {name: [mail.text.count("/Home/diff?") for mail in mails] for name, mails in by_account.items()}
+    whole = [DIGEST_NOTICES, notices - DIGEST_NOTICES]
+    assert sizes == {"ada": whole, "zoe": whole}, "a second one only beyond the bound of a mail"
+    assert post.waiting() == 0
+
+
+def test_a_notice_of_the_last_moment_that_comes_after_midnight_is_in_the_digest_of_its_day() -> None:
+    midnight = due_ms(1_750_000_000_000, DAILY) - DIGEST_AFTER_MS
+    assert midnight % DAY_MS == 0
+    assert due_ms(midnight - 1, DAILY) == midnight + DIGEST_AFTER_MS
+    assert due_ms(midnight, DAILY) == midnight + DAY_MS + DIGEST_AFTER_MS
+    post = Post("daily")
+    post.edit("One.")
+    post.now = midnight + 5_000
+    assert post.sender().run() == 0
+    post.edit("Two.")
+    post.now = midnight + DIGEST_AFTER_MS + LEASE_MS
+    assert (post.sender().run(), post.mails[0].text.count("/Home/diff?")) == (1, 2)
+
+
+def test_a_digest_that_failed_is_one_digest_again() -> None:
+    post = Post("daily")
+    post.edit("One.")
+    post.edit("Two.")
+    post.now += DAY_MS
+    post.tick_ms = 1
+    first: list[Mail] = []
+
+    def refuse(mail: Mail) -> None:
+        first.append(mail)
+        raise smtplib.SMTPRecipientsRefused({mail.to: (450, b"later")})
+
+    post.sender(deliver=refuse).run()
+    post.now += RETRY_MS + LEASE_MS
+    assert post.sender().run() == 1
+    assert post.mails[0].message_id == first[0].message_id
 
 
 def test_one_click_ends_the_mails_without_a_sign_in() -> None:
