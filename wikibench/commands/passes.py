@@ -48,7 +48,8 @@ class Span:
         for request in requests:
             if not self.count:
                 self.first_us = request.time_us
-            self.last_us = max(self.last_us, request.time_us)
+            if request.time_us > self.last_us:
+                self.last_us = request.time_us
             self.count += 1
             yield request
 
@@ -74,14 +75,18 @@ class PathsWithQueries:
 
     def over(self, requests: Iterable[Request]) -> Iterator[Request]:
         for request in requests:
-            self.add(request)
+            self._total += 1
+            if "?" in request.url:  # most have none, and a call costs as much as the rest
+                self._note_query(request)
             yield request
 
     def add(self, request: Request) -> None:
         self._total += 1
-        _, mark, query = request.url.partition("?")
-        if not mark:
-            return
+        if "?" in request.url:
+            self._note_query(request)
+
+    def _note_query(self, request: Request) -> None:
+        query = request.url.partition("?")[2]
         page = page_of(request)
         self._counts.add(page)
         if page != self._path and 2 * self._counts.counts.get(page, 0) > self._total:

@@ -50,11 +50,12 @@ class LineFormat:
         self._pattern = pattern
         self._at_end = at_end
         self._times = Times(any_time)
-        self._groups = frozenset(pattern.groupindex)
+        places = self._places = pattern.groupindex
+        self._time, self._request = places["time"], places.get("request", 0)
         self._visitor_of: Callable[[str], str] | None = None
 
     def number_visitors(self, visitor_of: Callable[[str], str]) -> bool:
-        self._visitor_of = visitor_of if "visitor" in self._groups else None
+        self._visitor_of = visitor_of if "visitor" in self._places else None
         return self._visitor_of is not None
 
     def parse(self, line: str) -> Entry | str:
@@ -62,26 +63,27 @@ class LineFormat:
         if match is None:
             return UNREADABLE
         try:
-            time_us, is_whole = self._times.at(match["time"])
+            time_us, is_whole = self._times.at(match[self._time])
         except (ValueError, KeyError, IndexError):
             return UNREADABLE
-        if "request" in self._groups:
-            method, blank, target = match["request"].partition(" ")
+        places = self._places
+        if self._request:
+            method, blank, target = match[self._request].partition(" ")
             target, _, version = target.rpartition(" ") if " " in target else (target, "", "")
             if version and not version.startswith("HTTP/"):
                 target = f"{target} {version}"
         else:
             method, target = match["method"], match["target"]
             blank = target
-        status = match["status"] if "status" in self._groups else "200"
+        status = match["status"] if "status" in places else "200"
         if not blank or not method.isalpha() or status == "0":
             return NO_REQUEST
         if "\\" in target:
             target = _ESCAPE.sub(_unescaped, target)
         if " " in target:
             target = target.replace(" ", "%20")
-        host = match["host"] if "host" in self._groups else ""
-        before_us = self._duration(match["duration"]) if self._at_end and "duration" in self._groups else 0
+        host = match["host"] if "host" in places else ""
+        before_us = self._duration(match["duration"]) if self._at_end and "duration" in places else 0
         number = int(status) if status.isdigit() else 0
         visitor = "" if self._visitor_of is None else self._visitor_of(match["visitor"])
         host = "" if host == "-" else host

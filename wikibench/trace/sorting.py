@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from wikibench.errors import TraceFileError
 
-from .lines import Request, format_line
+from .lines import MISSING, VIEW, Request, format_line
 from .manifest import MINUTE_US, PART_REQUESTS
 
 BUCKETS: Final = 4_096
@@ -34,6 +34,7 @@ _KEY: Final = 17  # digits of the time: microseconds until the year 5138
 _TIME: Final = attrgetter("time_us")
 _LINE_KEY: Final = itemgetter(slice(0, _KEY))
 _KINDS: Final = {"v": "view", "s": "save", "m": "missing"}
+_LETTERS: Final = {VIEW: "v", MISSING: "m"}  # of all other flags "s"
 
 
 class SortedLine(NamedTuple):
@@ -64,7 +65,7 @@ def line_of(request: Request) -> SortedLine:
 
 
 def _bucket_line(request: Request) -> str:
-    return f"{request.time_us:017d}{request.kind[0]}{format_line(request)}\n"
+    return f"{request.time_us:017d}{_LETTERS.get(request.flag, 's')}{format_line(request)}\n"
 
 
 def _unpacked(line: str) -> SortedLine:
