@@ -86,6 +86,9 @@ def is_like_visitor(name: str) -> bool:
 
 
 NOBODY: Final = unregistered("")
+COMMAND: Final = "(command)"  # signs what the operator does by a command; no account can have this name
+OLD_COMMANDS: Final = frozenset({"command", "a command"})  # the same in older entries of the audit
+OPERATOR: Final = Visitor(COMMAND, COMMAND, "active", True, "")
 
 
 class NetworkHashes:

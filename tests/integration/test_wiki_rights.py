@@ -21,12 +21,13 @@ from wikka_port.cli import main
 from wikka_port.config import WikiConfig
 from wikka_port.first_pages import write_first_pages
 from wikka_port.moving.mover import By
+from wikka_port.names import page_key
 from wikka_port.pages import Conflict, Wiki
 from wikka_port.preparation import FamiliesMissing
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.rights.rules import PREFIX_CHARS_MAX, PREFIXES_MAX, RULES_ROW, PageRights, Privilege
+from wikka_port.rights.rules import PREFIX_CHARS_MAX, PREFIXES_MAX, RULES_ROW, PageRights, Privilege, page_column
 from wikka_port.rights.stored import RightsChanged, StoredRights
 from wikka_port.visitors import NOBODY, Visitor
 
@@ -95,6 +96,29 @@ def test_a_change_is_one_step_with_its_number(wiki: Wiki) -> None:
     wiki.save("P", "more", author="Bob", base=1)
     assert rights_of(wiki, "P") == last, "an edit leaves them as they are"
     assert consistency.check(wiki).differences == ()
+
+
+def test_a_change_leaves_every_other_list_byte_for_byte(wiki: Wiki) -> None:
+    """Imported lists have mistakes, and bytes that are no text."""
+    wiki.save("P", "text", author="Ann", base=0, owner="Olga")
+    wiki.rights.change("P", rights_of(wiki, "P"), "Olga", {READ: "x", WRITE: "!\r\n"}, token="moved-1")
+    row, columns = page_key("P"), [page_column(READ), page_column(WRITE)]
+    wiki.rows.put(schema.PAGES, row, {page_column(READ): b"Ann, Bob \xe4\r\n"})
+
+    def stored() -> list[bytes]:
+        cells = wiki.rows.row(schema.PAGES, row, columns)
+        return [cells[column] for column in columns]
+
+    before = rights_of(wiki, "P")
+    after = wiki.rights.change("P", before, "Ann", before.lists)
+    assert (rights_of(wiki, "P"), after.owner, stored()) == (after, "Ann", [b"Ann, Bob \xe4\r\n", b"!\r\n"])
+    with pytest.raises(BadList, match="Read the page: Line 1: one name a line"):
+        wiki.rights.change("P", after, "Olga", {**after.lists, READ: "Ann, Bob"})
+    assert rights_of(wiki, "P") == after
+    after = wiki.rights.change("P", after, "Ann", {**after.lists, WRITE: "Ann "})
+    assert stored() == [b"Ann, Bob \xe4\r\n", b"Ann"]
+    after = wiki.rights.change("P", after, "Ann", {WRITE: "Ann"})
+    assert (rights_of(wiki, "P"), after.lists) == (after, {WRITE: "Ann"}), "a list that is left out is removed"
 
 
 class Fallen(Exception):
@@ -366,6 +390,17 @@ def test_the_command(store: StoreThread, clock: Clock) -> None:
     assert run("explain", "P").startswith("read          yes")
     assert "Line 1" in run("set", "P", "--read", "!", status=1)
     assert "there is no user Nemo" in run("set", "P", "--owner", "Nemo", status=1)
+    made.rights.change("P", rights_of(made, "P"), "", {WRITE: "Ann, Bob"}, token="moved-1")
+    kept = "a list with a mistake stays as it is: write: Line 1: one name a line"
+    assert kept in run("set", "P", "--owner", "Ann")
+    assert kept in run("set", "P", "--read", "+")
+    assert (rights_of(made, "P").owner, rights_of(made, "P").lists) == ("Ann", {READ: "+", WRITE: "Ann, Bob"})
+    assert "  Line 1: one name a line" in run("show", "P")
+    shown = json.loads(run("show", "P", "--json"))["lists"]
+    assert shown["read"]["mistake"] is None
+    assert shown["write"]["mistake"].startswith("Line 1: one name a line")
+    assert "Edit the page: Line 1" in run("set", "P", "--write", "Ann, Bob, Mia", status=1)
+    assert "mistake" not in run("set", "P", "--write", "Ann")
     assert "there is no page Q" in run("show", "Q", status=1)
     for words in (["set", "P"], ["set", "--read", "+"], ["set", "P", "--site", "--read", "+"]):
         assert "Usage" in run(*words, status=2)

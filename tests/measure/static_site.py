@@ -34,8 +34,8 @@ from tests.support.exported_wiki import add_file, png_of
 from tests.support.standalone_store import ENVIRONMENT, ROOT, StoreProcess
 from wikka_port.commands.synth import make_wiki, page_name
 from wikka_port.moving.mover import By
-from wikka_port.moving.runner import COMMAND
 from wikka_port.pages import Wiki
+from wikka_port.visitors import COMMAND
 
 FLAGS: Final = ("--trigger-modules", "wikka_port.triggers")
 FILES_EACH: Final = 100  # pages with one file

@@ -31,9 +31,10 @@ from wikka_port.consistency import check
 from wikka_port.import_plan import ImportedRevision, PagePart
 from wikka_port.moving.jobs import LINKS, Jobs, Progress, new_job
 from wikka_port.moving.mass import linking
-from wikka_port.moving.runner import COMMAND, OPERATOR, resume, work
+from wikka_port.moving.runner import resume, work
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
+from wikka_port.visitors import COMMAND, OPERATOR
 
 STEPS: Final = ("intent", "mark", "arrive", "leave", "moved", "settle", "done")
 OLD, NEW = "Much edited", "Renamed/page"

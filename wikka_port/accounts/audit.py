@@ -2,10 +2,11 @@
 
     row     salt, inverted milliseconds (13 digits), 16 random hexadecimal digits
     a:what  register, sign-in, sign-in refused, sign-out, password, email, status, admin, delete, invite, ...
-    a:user  the account that was changed         a:by  the actor: "" for the account itself, or "command"
+    a:user  the account that was changed         a:by  the actor: "" for the account itself, or visitors.COMMAND
     a:note  details, for a person                n:network  the actor's network; ends after 90 days
 
-No entry contains a password or a token.
+Older entries of commands have one of visitors.OLD_COMMANDS as their actor, names that no account can be given; they are
+read as COMMAND.  No entry contains a password or a token.
 
 A separate table keeps the networks of authors without an account, for administrators and for 90 days.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
 from typing import Annotated, Final
@@ -27,6 +28,7 @@ from wikka_port.names import page_key
 from wikka_port.schema import CHANGE_SALTS, TIME_MAX_MS, cells_of, fields_in, folded, revisions_from
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_
+from wikka_port.visitors import COMMAND, OLD_COMMANDS
 
 log = logging.getLogger(__name__)
 KINDS: Final[Mapping[str, str]] = {
@@ -111,7 +113,7 @@ class Audit:
         changed by it.  AUDIT_SCANNED entries are read at most, so a part may be short though others follow.  Raises
         StoreUnavailable.
         """
-        found, last, who = list[Entry](), "", folded(user)
+        found, last, who = list[Entry](), "", folded(_actor(user))
         read = merge(*(self._salted(salt, before.encode("utf-8", "replace")) for salt in CHANGE_SALTS))
         for number, (row, cells) in enumerate(read):
             if len(found) == AUDIT_LISTED or number == AUDIT_SCANNED:
@@ -130,7 +132,12 @@ class Audit:
 
 def _entry(row: bytes, cells: Cells) -> Entry:
     digits = row[:13]
-    return Entry(TIME_MAX_MS - int(digits) if digits.isdigit() else 0, **fields_in(Entry, cells))
+    entry = Entry(TIME_MAX_MS - int(digits) if digits.isdigit() else 0, **fields_in(Entry, cells))
+    return replace(entry, by=COMMAND) if entry.by in OLD_COMMANDS else entry
+
+
+def _actor(typed: str) -> str:
+    return COMMAND if folded(typed) in OLD_COMMANDS else typed
 
 
 def note_settings(audit: Audit, what: str, names: Iterable[str], *, by: str, network: str = "") -> None:

@@ -18,7 +18,7 @@ from wikka_port.names import InvalidName, is_camel_case, normalise
 from wikka_port.schema import folded
 from wikka_port.security import is_address
 from wikka_port.texts import _
-from wikka_port.visitors import is_like_visitor
+from wikka_port.visitors import OLD_COMMANDS, is_like_visitor
 
 Allowed = Literal["any", "wikiwords"]
 
@@ -31,7 +31,7 @@ ADDRESS_CHARS_MAX: Final = 254  # of a mail, by RFC 5321
 _PASSWORD_DIFFERENT_MIN: Final = 5
 _REFUSED: Final = re.compile(r"""[\[\]{}%+|?=<>"/\\,;:*!#@~^`&()]""")
 _RESERVED: Final = frozenset(
-    {"visitor", "anonymous", "nobody", "public", "wikisetup", "everyone", "admin", "administrator"}
+    {"visitor", "anonymous", "nobody", "public", "wikisetup", "everyone", "admin", "administrator", *OLD_COMMANDS}
 )
 _VISITOR: Final = re.compile(r"(visitor|former user)\b")
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\.]+(\.[^\s@<>,;:\"()\[\]\\.]+)*")

@@ -12,7 +12,7 @@ import click
 
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.directory import Directory
-from wikka_port.commands.store_options import StoreOptions, json_option, store_options
+from wikka_port.commands.store_options import StoreOptions, errors, json_option, store_options
 from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki
 from wikka_port.rights.acl import BadList
@@ -21,8 +21,8 @@ from wikka_port.rights.groups import all_groups
 from wikka_port.rights.judging import Guarded
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege, RightsChange
 from wikka_port.rights.stored import RightsChanged
-from wikka_port.rights.words import who_always
-from wikka_port.visitors import NOBODY, Visitor
+from wikka_port.rights.words import mistakes, who_always
+from wikka_port.visitors import COMMAND, NOBODY, Visitor
 
 _SITE: Final = "(site)"
 _PREFIX: Final = click.option("--prefix", metavar="TEXT", help="Names that begin so, instead of a page.")
@@ -119,7 +119,8 @@ def set_lists(
 ) -> None:
     """Set lists of PAGE, of a prefix or of the site; those that are not named stay as they are.
 
-    With --json it prints what counts then. For many pages at once: wikka pages set.
+    A list that stays is not looked at, so an owner can be given to a page whose imported lists have mistakes; they are
+    named on stderr. With --json it prints what counts then. For many pages at once: wikka pages set.
     """
     place = _place(page, prefix, site)
     change = RightsChange(owner, given_lists(given))
@@ -127,19 +128,21 @@ def set_lists(
         raise click.UsageError("say what to set: --read, --write, --comment-read, --comment-post, --inherit or --owner")
     with store.open_wiki() as wiki:
         try:
-            _set(wiki, place, change)
+            lists = _set(wiki, place, change)
         except BadList as bad:
             raise click.ClickException(str(bad)) from None
         except RightsChanged:
             raise click.ClickException(
                 f"somebody else changed the rights of {place.text} meanwhile; try again"
             ) from None
-        Audit(wiki.rows, _now_ms).note("rights", user="", by="command", note=place.text)
+        Audit(wiki.rows, _now_ms).note("rights", user="", by=COMMAND, note=place.text)
         if as_json and place.page is not None:
             _show_page(wiki, _there(wiki, place.page), as_json=True)
         elif as_json:
             wiki.rights.memory.forget()
             _show_rules(wiki, place.prefix, as_json=True)
+    for privilege, mistake in mistakes(lists).items():
+        errors.print(f"a list with a mistake stays as it is: {privilege}: {mistake}", markup=False)
     if as_json:
         return
     click.echo(f"The rights of {place.text} are changed; they count within a second.")
@@ -220,24 +223,29 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _set(wiki: Wiki, place: _Place, change: RightsChange) -> None:
-    """Set lists and owner of a page, or lists of a prefix.  Raises BadList, RightsChanged."""
+def _set(wiki: Wiki, place: _Place, change: RightsChange) -> Mapping[Privilege, str]:
+    """Set lists and owner of a page, or lists of a prefix; return its lists then.  Raises BadList, RightsChanged."""
     if place.page is None:
         if change.owner is not None:
             raise click.UsageError("--owner is for a page")
         assert place.prefix is not None, "a place is one or the other"
-        wiki.rights.change_rules(place.prefix, change.lists, wiki.rights.rules())
-        return
+        return wiki.rights.change_rules(place.prefix, change.lists, wiki.rights.rules()).lists_of(place.prefix)
     page = _there(wiki, place.page)
     require_owner(wiki, change.owner)
-    wiki.rights.change(page.name, page.rights, *change.onto(page.rights))
+    return wiki.rights.change(page.name, page.rights, *change.onto(page.rights)).lists
 
 
 def _show_page(wiki: Wiki, page: Page, as_json: bool) -> None:
     found = explained(wiki.rights, page.name, page.rights)
+    wrong = mistakes({one.privilege: one.access.text for one in found})
     if as_json:
         lists = {
-            str(one.privilege): {"list": one.access.text, "from": str(one.source), "words": list(one.words.lines)}
+            str(one.privilege): {
+                "list": one.access.text,
+                "from": str(one.source),
+                "words": list(one.words.lines),
+                "mistake": wrong.get(one.privilege),
+            }
             for one in found
         }
         click.echo(json.dumps({"page": page.name, "owner": page.owner, "lists": lists}, indent=1))
@@ -245,7 +253,7 @@ def _show_page(wiki: Wiki, page: Page, as_json: bool) -> None:
     click.echo(who_always(page.owner))
     for one in found:
         click.echo(f"{one.title}: {' '.join(one.words.lines)} ({one.source})")
-        for warning in one.words.warnings:
+        for warning in (*one.words.warnings, *([wrong[one.privilege]] if one.privilege in wrong else [])):
             click.echo(f"  {warning}")
 
 

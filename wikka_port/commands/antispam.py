@@ -15,8 +15,8 @@ from wikka_port.antispam.stored_policy import policy_history, read_policy, write
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.antispam import CHANGE, FIELDS, LISTS, changed_names, differences, fields_of
-from wikka_port.moving.runner import COMMAND
 from wikka_port.pages import clock_ms
+from wikka_port.visitors import COMMAND
 
 REFUSED: Final = 1  # exit status
 _KEYS: Final = (*FIELDS, *SWITCHES)

@@ -14,9 +14,9 @@ from wikka_port.commands.store_options import StoreOptions, json_option, store_o
 from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.blocks import add_block, lift_block, new_block
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.rights.blocks import BadBlock, Block
 from wikka_port.site import Site, make_site
+from wikka_port.visitors import OPERATOR
 
 REFUSED: Final = 1  # exit status
 

@@ -19,14 +19,13 @@ from wikka_port.files.content_types import ALL, NotAccepted
 from wikka_port.files.file_names import InvalidFileName
 from wikka_port.files.file_rows import CurrentFile, FileVersion, lookup_key
 from wikka_port.files.refusals import FileConflict, FileRefused, MissingContent, NoSuchFile
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.names import InvalidName
 from wikka_port.pages import Wiki
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.guarded_files import GuardedFiles
+from wikka_port.visitors import COMMAND, OPERATOR
 
-_OWNER: Final = "(command)"
 _USERS: Final = 20  # pages that a removal names
 _USES_MAX: Final = 100_000  # pages in a list
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="The answer for programs.")
@@ -121,7 +120,7 @@ def _set_bounds(wiki: Wiki, any_type: bool, bytes_max: int | None) -> None:
 def _added(
     files: GuardedFiles, path: Path, name: str, note: str, alt: str, keep_metadata: bool, replace: bool
 ) -> FileVersion:
-    upload = files.begin(name or path.name, _OWNER, path.stat().st_size)
+    upload = files.begin(name or path.name, COMMAND, path.stat().st_size)
     try:
         writer = files.writer(upload)
         with path.open("rb") as source:

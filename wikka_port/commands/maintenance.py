@@ -18,6 +18,7 @@ from wikka_port.commands.store_options import StoreOptions, json_option, store_o
 from wikka_port.feeds import iso_time
 from wikka_port.maintenance import Letter, Maintenance, Refused, amounts_of, bytes_on_disk
 from wikka_port.pages import Wiki, clock_ms
+from wikka_port.visitors import COMMAND
 
 REFUSED: Final = 1  # exit status
 
@@ -115,7 +116,7 @@ def discard(store: StoreOptions, trigger: str, row: str, as_json: bool) -> None:
 
 def _note(wiki: Wiki, what: str, trigger: str, count: int) -> None:
     if count:
-        Audit(wiki.rows, clock_ms).note(what, user="", by="command", note=f"{trigger}: {count}")
+        Audit(wiki.rows, clock_ms).note(what, user="", by=COMMAND, note=f"{trigger}: {count}")
 
 
 def _row(given: str) -> bytes:

@@ -31,12 +31,13 @@ from wikka_port.moving.jobs import ENDED, LINKS, MASS_DELETE, REVERT, SUBPAGES, 
 from wikka_port.moving.journal import Deleted
 from wikka_port.moving.mass import Reverted, edited_by, linking, planned
 from wikka_port.moving.refusals import NotMoved
-from wikka_port.moving.runner import COMMAND, OPERATOR, begin, work
+from wikka_port.moving.runner import begin, work
 from wikka_port.names import InvalidName, normalise
 from wikka_port.pages import Page, Wiki, clock_ms
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
+from wikka_port.visitors import COMMAND, OPERATOR
 
 _MAX_LISTED: Final = 50
 _SETTLE_S: Final = 30.0

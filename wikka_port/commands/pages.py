@@ -16,11 +16,12 @@ from wikka_port.feeds import iso_time
 from wikka_port.handlers.moves import moment
 from wikka_port.limits import JOB_PAGES_MAX
 from wikka_port.moving.jobs import MASS_DELETE, MASS_RIGHTS, Job, new_job
-from wikka_port.moving.runner import COMMAND
 from wikka_port.page_selection import NOBODY, NONE, OWN, PageFilter, SelectedPage, selected, selected_of_all
 from wikka_port.pages import Wiki
-from wikka_port.rights.acl import BadList, checked
+from wikka_port.rights.acl import BadList
 from wikka_port.rights.rules import PUBLIC, RightsChange
+from wikka_port.rights.words import checked_list
+from wikka_port.visitors import COMMAND
 
 LISTED_MAX: Final = 100_000
 
@@ -150,7 +151,7 @@ def set_rights(
             "say what to set: --new-owner, --read, --write, --comment-read, --comment-post, --inherit"
         )
     try:
-        kept = {one: None if text is None else checked(text) for one, text in lists.items()}
+        kept = {one: None if text is None else checked_list(one, text) for one, text in lists.items()}
     except BadList as bad:
         raise click.ClickException(str(bad)) from None
     change = RightsChange(new_owner, kept)

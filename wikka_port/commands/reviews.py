@@ -17,8 +17,8 @@ from wikka_port.editing.suggestions import WAITING, Suggestion
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.review import is_of_same
 from wikka_port.handlers.review_decisions import Decided, NotAccepted, accept_review, refuse_review, sentences
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.site import Site, make_site
+from wikka_port.visitors import OPERATOR
 
 REFUSED: Final = 1  # exit status
 _ID_CHARS_MIN: Final = 4

@@ -15,9 +15,9 @@ from wikka_port.commands.store_options import StoreOptions, json_option, store_o
 from wikka_port.config import WikiConfig
 from wikka_port.feeds import iso_time
 from wikka_port.handlers.site_settings import FIELDS, store_settings
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.site import Site, make_site
 from wikka_port.site_settings import KEPT, MENUS, BadSetting, SiteSettings, changed_settings, fields_of, set_values
+from wikka_port.visitors import OPERATOR
 
 REFUSED: Final = 1  # exit status
 

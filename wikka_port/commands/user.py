@@ -23,10 +23,10 @@ from wikka_port.commands.serving_options import absolute_url, accounts_of, publi
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.feeds import iso_time
 from wikka_port.pages import Wiki
+from wikka_port.visitors import COMMAND
 
 REFUSED: Final = 1  # exit status
 _HASH_CHARS_MIN: Final = 4  # of a key's hash, to name it
-_BY: Final = "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _changes(store: StoreOptions) -> Iterator[AccountChanges]:
     """Open the wiki for changes of accounts; a refused one ends the command with a line."""
     with store.open_wiki() as wiki:
         try:
-            yield AccountChanges(wiki, accounts_of(wiki), _BY)
+            yield AccountChanges(wiki, accounts_of(wiki), COMMAND)
         except NotChanged as refused:
             _refuse(str(refused))
 
@@ -238,7 +238,7 @@ def key(
             if len(ended) != 1:
                 _refuse(f"{len(ended)} keys of {name} have a hash that begins with {end!r}; see --list")
             accounts.keys.end_key(account.row, ended[0].id)
-            accounts.audit.note("key ended", user=account.name, by="a command", note=ended[0].id[:8])
+            accounts.audit.note("key ended", user=account.name, by=COMMAND, note=ended[0].id[:8])
             return
         if account.status != "active":
             _refuse(f"{name} is {account.status}: only an active account has keys")
@@ -246,7 +246,7 @@ def key(
             token = accounts.keys.issue(account, label=label, scopes=scopes, days=days)
         except KeyNotMade as refused:
             _refuse(str(refused))
-        accounts.audit.note("key made", user=account.name, by="a command", note=f"{' '.join(scopes)}, {days} days")
+        accounts.audit.note("key made", user=account.name, by=COMMAND, note=f"{' '.join(scopes)}, {days} days")
         click.echo(json.dumps({"key": token}) if as_json else token)
 
 
@@ -311,7 +311,7 @@ def admin_link(store: StoreOptions, public_url: str, as_json: bool) -> None:
 def new_admin_link(wiki: Wiki, public_url: str) -> str:
     accounts = accounts_of(wiki)
     token = accounts.registration.links.issue("administrator")
-    accounts.audit.note("administrator's link", user="", by="command")
+    accounts.audit.note("administrator's link", user="", by=COMMAND)
     return absolute_url(wiki.rows, public_url, "register", administrator=token)
 
 

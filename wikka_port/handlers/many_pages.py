@@ -35,10 +35,10 @@ from wikka_port.page_selection import (
     selected_of_all,
 )
 from wikka_port.request_queues import run_in_slow_lane
-from wikka_port.rights.acl import BadList, checked
+from wikka_port.rights.acl import BadList
 from wikka_port.rights.explaining import words_of
 from wikka_port.rights.rules import LISTED, PUBLIC, Privilege, RightsChange
-from wikka_port.rights.words import TITLES
+from wikka_port.rights.words import TITLES, checked_list
 from wikka_port.site import Site
 from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
@@ -177,13 +177,13 @@ def _change(site: Site, request: Request) -> RightsChange:
         text, how = request.form.get(str(one), ""), request.form.get(f"how_{one}", "")
         try:
             if how == INHERIT and text.strip():
-                raise BadList(None, _(BOTH))
+                raise BadList(None, f"{_(TITLES[one])}: {_(BOTH)}")
             if how == INHERIT:
                 lists[one] = None
             elif how == OWN or text.strip():
-                lists[one] = checked(text.replace("\r\n", "\n").replace("\r", "\n"))
+                lists[one] = checked_list(one, text)
         except BadList as bad:
-            raise Refused(f"{_(TITLES[one])}: {bad}", 400) from None
+            raise Refused(str(bad), 400) from None
     return RightsChange(owner if typed else None, lists)
 
 

@@ -19,7 +19,7 @@ from wikka_port.moving.jobs import LINKS, MASS_DELETE, REVERT, SUBPAGES, UNDO, U
 from wikka_port.moving.journal import Move
 from wikka_port.moving.mass import edited_by, linking, planned
 from wikka_port.moving.runner import begin, start
-from wikka_port.names import MAX_NAME_BYTES, normalise, page_key
+from wikka_port.names import MAX_NAME_BYTES, normalise
 from wikka_port.pages import StoreUnavailable, clock_ms
 from wikka_port.refusals import missing_page, name_refusal
 from wikka_port.rights.judging import NotAllowed
@@ -130,14 +130,15 @@ def _rename_form(site: Site, request: Request, name: str, *, status: int, proble
 def handle_moves(site: Site, request: Request, _name: str) -> Response:
     """Show the job ``?job=ID`` to the user who requested it and to administrators; without an id, list recent jobs.
 
-    The page reloads itself every few seconds while the job runs; no script is needed.
+    The page reloads itself every few seconds while the job runs; no script is needed.  With ``&still=1`` it stays as it
+    is: a reload takes the focus of a keyboard away, and the place of a screen reader.
     """
     moves = site.wiki.moves
     jobs = Jobs(moves.rows, clock_ms)
     wanted = request.args.get("job", "")
     if not wanted:
         moves.require_site()
-        return form_page(site, request, "moves.html", running=jobs.recent(), progress=None, problem="", refresh=0)
+        return form_page(site, request, "moves.html", running=jobs.recent(), progress=None, problem="")
     progress = jobs.progress(wanted.encode("utf-8", "replace"))
     if progress is None or not _may_see(site, progress):
         moves.require_site()
@@ -196,17 +197,17 @@ def _undone(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str
 
 
 def _progress_page(site: Site, request: Request, progress: Progress, *, status: int, problem: str) -> Response:
+    refreshes = progress.is_open and "still" not in request.args
     readable = site.wiki.access.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,
         "done": [one for one in progress.done if one.name in readable][:_MAX_LISTED],
         "left": [one for one in progress.left if one.name in readable][:_MAX_LISTED],
         "running": [],
-        "refresh": REFRESH_S if progress.is_open else 0,
-        "key": page_key,
+        "refreshes": refreshes,
     }
     response = form_page(site, request, "moves.html", status=status, problem=problem, **values)
-    if progress.is_open:
+    if refreshes:
         response.headers["Refresh"] = str(REFRESH_S)
     return response
 

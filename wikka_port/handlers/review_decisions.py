@@ -179,5 +179,5 @@ _KINDS: Final[Mapping[str, Callable[[Site, Suggestion, Review], str]]] = {COMMEN
 
 
 def _note(site: Site, what: str, one: Suggestion, review: Review) -> None:
-    by = site.visitor.name or "command"
+    by = site.visitor.signature
     site.accounts.audit.note(what, user=one.who, by=by, note=review.page, network=review.network)

@@ -1,8 +1,9 @@
 """The form of a page's rights: its lists in words and as text, its owner, and the rights of any user to be tried.
 
-Before a change that takes a right from its author, or that ignores a typed list, the form asks.  If the field "try as"
-has a new user, the form first shows that user's rights, since Enter in that field presses "Save".  After any failure
-the form comes back as it was typed:
+A stored list that the form does not change stays as it is, byte for byte, also with mistakes, which an import may have
+brought; the form names them.  Before a change that takes a right from its author, or that ignores a typed list, the
+form asks.  If the field "try as" has a new user, the form first shows that user's rights, since Enter in that field
+presses "Save".  After any failure the form comes back as it was typed:
 
     400  a list with a mistake, or an unknown owner      409  somebody else changed the rights meanwhile
     403  the form was too old, or came from a different site      429  many edits in a short time
@@ -23,7 +24,15 @@ from wikka_port.pages import Page, StoreUnavailable
 from wikka_port.refusals import missing_page
 from wikka_port.rights.explaining import decisions, explained
 from wikka_port.rights.judging import Guarded, group_names
-from wikka_port.rights.proposal import Proposal, complaints, losses, proposal_from, proposal_of
+from wikka_port.rights.proposal import (
+    Proposal,
+    complaint,
+    complaints,
+    kept_mistakes,
+    losses,
+    proposal_from,
+    proposal_of,
+)
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, PageRights, Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.rights.words import TITLES, who_always
@@ -58,7 +67,7 @@ def handle_acls(site: Site, request: Request, name: str) -> Response:
     }
     unchanged = proposal_from(page.rights, counting)
     if request.method == "POST":
-        return _posted(site, request, page, proposal_of(request.form, unchanged.texts))
+        return _posted(site, request, page, proposal_of(request.form, unchanged))
     return _form(site, request, page, unchanged)
 
 
@@ -71,7 +80,7 @@ def _posted(site: Site, request: Request, page: Page, proposal: Proposal) -> Res
     proposal = proposal.with_typed_lists()
     wrong = complaints(proposal)
     if wrong:
-        return _form(site, request, page, proposal, status=400, problem=_("A list has a mistake."), wrong=wrong)
+        return _form(site, request, page, proposal, status=400, problem=complaint(wrong), wrong=wrong)
     if "try" in request.form or proposal.tried_as not in ("", proposal.was_tried):
         notice = typed if "try" in request.form else _(TRIED_FIRST)
         return _form(site, request, page, proposal, tried=_tried(site, page, proposal), notice=notice)
@@ -158,7 +167,8 @@ def visitor_named(site: Site, name: str) -> tuple[Visitor, bool]:
 def _form(
     site: Site, request: Request, page: Page, proposal: Proposal, *, status: int = 200, problem: str = "", **values: Any
 ) -> Response:
-    shown = {"wrong": {}, "lost": {}, "tried": None, "notice": "", **values}
+    shown = {"lost": {}, "tried": None, "notice": "", **values}
+    shown["wrong"] = {**kept_mistakes(proposal), **values.get("wrong", {})}
     return form_page(
         site,
         request,

@@ -26,7 +26,7 @@ from wikka_port.rights.acl import BadList
 from wikka_port.rights.explaining import decisions, explained, words_of
 from wikka_port.rights.groups import all_groups
 from wikka_port.rights.judging import Guarded
-from wikka_port.rights.proposal import Proposal, complaints, proposal_from, proposal_of
+from wikka_port.rights.proposal import Proposal, complaint, complaints, kept_mistakes, proposal_from, proposal_of
 from wikka_port.rights.rules import LISTED, NO_RIGHTS, PREFIX_CHARS_MAX, PageRights, Privilege, Rules
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.rights.words import TITLES
@@ -63,11 +63,11 @@ def handle_rights(site: Site, request: Request, _name: str) -> Response:
 
     def form(status: int, problem: str) -> Response:
         typed = request.method == "POST"
-        proposal = proposal_of(request.form, unchanged.texts) if typed else unchanged
+        proposal = proposal_of(request.form, unchanged) if typed else unchanged
         return _form(site, request, prefix, rules, proposal, status=status, problem=problem)
 
     def change() -> Response:
-        return _posted(site, request, prefix, rules, proposal_of(request.form, unchanged.texts))
+        return _posted(site, request, prefix, rules, proposal_of(request.form, unchanged))
 
     return answer_form(site, request, form, change)
 
@@ -100,8 +100,7 @@ def _posted(site: Site, request: Request, prefix: str, rules: Rules, proposal: P
     proposal = proposal.with_typed_lists()
     wrong = complaints(proposal)
     if wrong:
-        problem = _("A list has a mistake.")
-        return _form(site, request, prefix, rules, proposal, status=400, problem=problem, wrong=wrong)
+        return _form(site, request, prefix, rules, proposal, status=400, problem=complaint(wrong), wrong=wrong)
     if "try" in request.form or proposal.tried_as not in ("", proposal.was_tried):
         after = _after(rules, prefix, proposal.lists)
         return _form(site, request, prefix, rules, proposal, after=after, notice=typed or _(TRIED_FIRST))
@@ -150,7 +149,7 @@ def _form(
         "title": _("Rights of names that begin with “{prefix}”", prefix=prefix) if prefix else _("Rights of the site"),
         "proposal": proposal.onto(rules.revision) if status == 409 else proposal,
         "privileges": [(privilege, _(TITLES[privilege])) for privilege in LISTED],
-        "wrong": wrong or {},
+        "wrong": {**kept_mistakes(proposal), **(wrong or {})},
         "explained": explained(stored, name, NO_RIGHTS, rules=rules),
         "would": [] if after is None else explained(stored, name, NO_RIGHTS, rules=after),
         "tried": None if after is None else _tried(site, name, after, proposal),

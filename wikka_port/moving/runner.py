@@ -21,7 +21,7 @@ from wikka_port.moving.journal import MOVES, NOTIFIED, MovesOfJob
 from wikka_port.moving.mass import act_of, more_of
 from wikka_port.pages import StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.guarded import GuardedWiki
-from wikka_port.visitors import NOBODY, Visitor
+from wikka_port.visitors import COMMAND, NOBODY, OPERATOR, Visitor
 
 log = logging.getLogger(__name__)
 AUDITED: Final = {
@@ -29,8 +29,6 @@ AUDITED: Final = {
     MASS_RIGHTS: "many pages: rights",
     REVERT: "many pages: revert",
 }
-COMMAND: Final = "(command)"  # no account can have this name
-OPERATOR: Final = Visitor("(command)", "(command)", "active", True, "")
 
 
 def guarded_wiki_of(wiki: Wiki, job: Job) -> GuardedWiki:

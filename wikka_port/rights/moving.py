@@ -45,7 +45,6 @@ from wikka_port.visitors import Visitor
 
 _TRIES: Final = 3
 Decide = Callable[[str, PageRights, bool, Privilege], Decision]
-COMMAND: Final = "command"
 
 
 class GuardedMoves:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from wikka_port.rights.acl import BadList, checked
 from wikka_port.rights.judging import Guarded, may
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PageRights, Privilege
+from wikka_port.rights.words import TITLES, checked_list, mistakes
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
 
@@ -35,11 +35,23 @@ class Proposal:
     was_tried: str = ""  # the user whose rights the form shows already
     confirmed: frozenset[Privilege] = frozenset()  # losses that the author has confirmed
     edited: frozenset[Privilege] = frozenset()  # privileges whose text differs from the one that the form showed
+    stored: Mapping[Privilege, str] = field(default_factory=dict)  # the page's present lists of its own
 
     @property
     def lists(self) -> dict[Privilege, str]:
-        """The lists of the page, checked.  Raises BadList."""
-        return {privilege: checked(self.texts[privilege]) for privilege in LISTED if privilege in self.own}
+        """The lists of the page: those that stay as they are stored, the others checked.  Raises BadList."""
+        kept = self.kept
+        return {
+            one: self.stored[one] if one in kept else checked_list(one, self.texts[one])
+            for one in LISTED
+            if one in self.own
+        }
+
+    @property
+    def kept(self) -> frozenset[Privilege]:
+        """The privileges whose stored list stays as it is, since the form has its text."""
+        there = self.own & self.stored.keys()
+        return frozenset(one for one in there if _sent(self.stored[one]) == _sent(self.texts[one]))
 
     @property
     def ignored(self) -> frozenset[Privilege]:
@@ -55,13 +67,13 @@ class Proposal:
         return replace(self, own=self.own | self.edited)
 
 
-def proposal_of(form: Mapping[str, str], current: Mapping[Privilege, str]) -> Proposal:
-    """Read the form that a browser sent.
+def proposal_of(form: Mapping[str, str], unchanged: Proposal) -> Proposal:
+    """Read the form that a browser sent; ``unchanged`` is the form as it would be shown now.
 
-    The form also has the text that it showed of each list (``shown_...``); without this field it showed the ``current``
-    text.  A list whose field is missing was not typed.
+    The form also has the text that it showed of each list (``shown_...``); without this field it showed the text of
+    ``unchanged``.  A list whose field is missing was not typed.
     """
-    shown = {privilege: _lines(form.get(f"shown_{privilege}", current[privilege])) for privilege in LISTED}
+    shown = {privilege: _lines(form.get(f"shown_{privilege}", unchanged.texts[privilege])) for privilege in LISTED}
     texts = {privilege: _lines(form.get(privilege, shown[privilege])) for privilege in LISTED}
     return Proposal(
         owner=_line(form.get("owner", "")),
@@ -72,6 +84,7 @@ def proposal_of(form: Mapping[str, str], current: Mapping[Privilege, str]) -> Pr
         was_tried=_line(form.get("was_tried", "")),
         confirmed=_confirmed(form.get("confirm", "").split()),
         edited=frozenset(privilege for privilege in LISTED if texts[privilege].strip() != shown[privilege].strip()),
+        stored=unchanged.stored,
     )
 
 
@@ -84,23 +97,36 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _sent(text: str) -> str:
+    """Return the text as a browser sends it back if nobody changes it, without blanks around it.
+
+    HTML has no character NUL.
+    """
+    return _lines(text).replace("\0", "\ufffd").strip()
+
+
 def proposal_from(rights: PageRights, shown: Mapping[Privilege, str]) -> Proposal:
     """Return the form as it is first shown; ``shown`` has the lists that count now."""
     texts = {privilege: rights.lists.get(privilege, shown[privilege]) for privilege in LISTED}
     owner = "" if rights.owner in NO_OWNERS else rights.owner
-    return Proposal(owner, texts, frozenset(rights.lists), rights.revision.decode(errors="replace"))
+    revision = rights.revision.decode(errors="replace")
+    return Proposal(owner, texts, frozenset(rights.lists), revision, stored=dict(rights.lists))
 
 
 def complaints(proposal: Proposal) -> dict[Privilege, str]:
-    """Return by privilege why a list cannot be stored as it is."""
-    found: dict[Privilege, str] = {}
-    for privilege in LISTED:
-        if privilege in proposal.own:
-            try:
-                checked(proposal.texts[privilege])
-            except BadList as bad:
-                found[privilege] = str(bad)
-    return found
+    """Return by privilege why a list cannot be stored as it is typed."""
+    return mistakes({one: proposal.texts[one] for one in LISTED if one in proposal.own - proposal.kept})
+
+
+def kept_mistakes(proposal: Proposal) -> dict[Privilege, str]:
+    """Return by privilege the mistake of a stored list that stays as it is."""
+    found = mistakes({one: proposal.stored[one] for one in LISTED if one in proposal.kept})
+    return {one: _("{mistake} It stays as it is until you change it.", mistake=said) for one, said in found.items()}
+
+
+def complaint(wrong: Mapping[Privilege, str]) -> str:
+    """Return a sentence on the lists that cannot be stored."""
+    return _("A list has a mistake: {titles}.", titles=", ".join(_(TITLES[one]) for one in wrong))
 
 
 def losses(visitor: Visitor, page: Guarded, proposal: Proposal) -> dict[Privilege, str]:

@@ -29,7 +29,7 @@ from wikka_port.accounts.tables import NAME as ACCOUNT_NAME
 from wikka_port.limits import ROWS_PER_CALL
 from wikka_port.names import InvalidName, page_key
 from wikka_port.page_rows import is_stale, is_there
-from wikka_port.rights.acl import BadList, checked, members_of
+from wikka_port.rights.acl import BadList, members_of
 from wikka_port.rights.blocks import (
     BLOCK,
     BLOCKS_MAX,
@@ -64,6 +64,7 @@ from wikka_port.rights.rules import (
     page_rights,
     rule_column,
 )
+from wikka_port.rights.words import checked_list
 from wikka_port.schema import (
     BODY,
     HEAD,
@@ -292,15 +293,17 @@ class StoredRights:
     ) -> PageRights:
         """Give a page these lists and this owner, if its rights are still as in ``before``.
 
+        A list that is the same as in ``before`` is neither checked nor written: it keeps its mistakes, byte for byte.
         An import gives a ``token``, by which it recognises its own change; its lists keep their mistakes and meaning.
         Raises RightsChanged or BadList; the page's rights are then unchanged.
         """
-        kept = {privilege: text if token else checked(text) for privilege, text in lists.items()}
+        kept = dict(lists) if token else _changes_checked(lists, before.lists)
         token = token or secrets.token_hex(_TOKEN_BYTES)
         if kept and not self.rules().has_own_lists:
             self._announce(token)
         revision = next_revision(before.revision, token)
-        texts = {page_column(one): kept[one].encode() if one in kept else INHERITED for one in LISTED}
+        changed = [one for one in LISTED if not before.revision or kept.get(one) != before.lists.get(one)]
+        texts = {page_column(one): kept[one].encode() if one in kept else INHERITED for one in changed}
         owner = self._as_registered(owner)
         puts = {REVISION: revision, OWN_OWNER: owner.encode(), **texts}
         self._change_page(name, before, puts)
@@ -366,19 +369,23 @@ class StoredRights:
     def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
         """Set lists for names that begin with ``prefix`` ("" for all names); a list given as None is removed.
 
+        A list that is the same as in ``before`` is neither checked nor written.
         Raises RightsChanged.  Raises BadList if a text is no list, or the site would have too many lists.
         """
         if len(prefix) > PREFIX_CHARS_MAX:
             said = N_("The prefix has {size} characters and {most} are the most.")
             raise BadList(None, _(said, size=len(prefix), most=PREFIX_CHARS_MAX))
-        kept = {privilege: None if text is None else checked(text) for privilege, text in lists.items()}
+        present = before.lists_of(prefix)
+        given = {privilege: text for privilege, text in lists.items() if text is not None}
+        kept: dict[Privilege, str | None] = {**dict.fromkeys(lists), **_changes_checked(given, present)}
         revision = next_revision(before.revision, secrets.token_hex(_TOKEN_BYTES))
         after = Rules({**before.with_lists(prefix, kept).cells, REVISION: revision})
         _check_size(after)
         begin = before.folded_prefix(prefix)
         gone = [rule_column(one, begin) for one, text in kept.items() if text is None]
         puts = {REVISION: revision}
-        puts |= {rule_column(one, begin): text.encode() for one, text in kept.items() if text is not None}
+        changed = {one: text for one, text in kept.items() if text is not None and text != present.get(one)}
+        puts |= {rule_column(one, begin): text.encode() for one, text in changed.items()}
         if not self._rows.change(PAGES, RULES_ROW, {REVISION: before.revision or None}, puts, gone):
             raise RightsChanged(prefix)
         self.memory.forget()
@@ -411,6 +418,11 @@ class StoredRights:
 
 def _rights_in(cells: Cells) -> PageRights:
     return page_rights(cells, cells.get(OWNER, b""))
+
+
+def _changes_checked(lists: Mapping[Privilege, str], present: Mapping[Privilege, str]) -> dict[Privilege, str]:
+    """Return the lists as they are stored: checked, except for those that are ``present``.  Raises BadList."""
+    return {one: text if text == present.get(one) else checked_list(one, text) for one, text in lists.items()}
 
 
 def _check_size(rules: Rules) -> None:

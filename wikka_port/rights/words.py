@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from wikka_port.rights.acl import AccessList, Entry
+from wikka_port.rights.acl import AccessList, BadList, Entry, checked
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC, Privilege
 from wikka_port.texts import N_, _, _n
 
@@ -79,6 +79,25 @@ def in_words(access: AccessList, named: Callable[[str], Named]) -> Words:
         warnings += _doubts(entry, found)
     lines.append(_("Nobody else may.") if lines else _("Nobody may."))
     return Words(tuple(lines), tuple(warnings))
+
+
+def checked_list(privilege: Privilege, text: str) -> str:
+    """Return the list of a privilege as ``acl.checked`` does.  Raises BadList, whose text names the list."""
+    try:
+        return checked(text)
+    except BadList as bad:
+        raise BadList(None, f"{_(TITLES[privilege])}: {bad}") from None
+
+
+def mistakes(lists: Mapping[Privilege, str]) -> dict[Privilege, str]:
+    """Return by privilege why a list could not be written now, as that of an import that keeps its mistakes."""
+    found: dict[Privilege, str] = {}
+    for privilege, text in lists.items():
+        try:
+            checked(text)
+        except BadList as bad:
+            found[privilege] = str(bad)
+    return found
 
 
 def who_always(owner: str) -> str:

@@ -184,6 +184,12 @@ def test_rights_are_read_and_set(scene: ApiScene) -> None:
     assert put({"owner": "Nobody known"}, "*").status_code == 422
     assert put({"owner": "Rita", "read": "Rita\n+Members+"}, "*").status_code == 422
     assert scene.wiki.rights.of(["Page"])["Page"].lists[Privilege.READ] == "Rita\nMembers"
+    there = scene.wiki.rights.of(["Page"])["Page"]
+    scene.wiki.rights.change("Page", there, "Rita", {Privilege.WRITE: "Rita, Otto"}, token="moved-1")
+    beside = put({"owner": "Rita", "read": "+", "write": "Rita, Otto"}, "*")
+    assert (beside.status_code, beside.json["write"]) == (200, "Rita, Otto"), "a list that stays is not looked at"
+    refused = put({"owner": "Rita", "write": "Rita, Otto, Mia"}, "*")
+    assert (refused.status_code, "Edit the page: Line 1" in refused.text) == (422, True)
 
 
 def test_a_name_with_an_ending_is_another_form_of_the_page(scene: ApiScene, rita: ApiClient) -> None:

@@ -18,11 +18,13 @@ from tests.unit.wikka_port.web.test_reviews import accounts
 from wikka_port import maintenance
 from wikka_port.accounts import audit as audit_module
 from wikka_port.accounts.audit import KINDS, Audit
+from wikka_port.accounts.user_names import Unsuitable, checked_name
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import AUDIT_LISTED
 from wikka_port.maintenance import Amount, Refused, contents_of, rows_of
 from wikka_port.names import page_key
 from wikka_port.schema import REVISIONS
+from wikka_port.visitors import COMMAND, OLD_COMMANDS
 
 
 @pytest.fixture
@@ -60,6 +62,24 @@ def test_the_audit_is_shown_in_parts_without_a_gap(web: WikiClient, root: WikiCl
     assert {int(one) % 2 for one in notes(root, "/-/audit?user=m%C3%ADa")} == {1}
     assert len(notes(root, "/-/audit?user=root")) == AUDIT_LISTED, "also by whom"
     assert notes(root, "/-/audit?user=Nobody") == []
+
+
+def test_commands_have_one_name_in_the_audit_in_old_entries_too(web: WikiClient, root: WikiClient) -> None:
+    audit = accounts(web).audit
+    for number, by in enumerate(("command", "a command", COMMAND, "Command", "Root")):
+        audit.note("status", user="Mia", by=by, note=f"{number}")
+    assert sorted(one.by for one in audit.recent()) == [COMMAND, COMMAND, COMMAND, "Command", "Root"]
+    for typed in (COMMAND, "command", "A Command"):
+        assert {"0", "1", "2"} <= set(notes(root, f"/-/audit?user={typed}")), typed
+    for taken in ("Command", "a command", COMMAND):
+        with pytest.raises(Unsuitable):
+            checked_name(taken)
+
+
+def test_no_module_but_one_names_the_command() -> None:
+    words, package = [f'"{word}"' for word in (COMMAND, *OLD_COMMANDS)], Path(wikka_port.__file__).parent
+    texts = {path.name: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    assert [name for name, text in texts.items() if any(word in text for word in words)] == ["visitors.py"]
 
 
 def test_a_part_of_the_audit_reads_a_bounded_number(

@@ -67,6 +67,28 @@ def rights_of(web: WikiClient, name: str) -> PageRights:
     return page.rights
 
 
+def test_the_page_of_a_job_stays_as_it_is_if_one_asks_for_it(
+    web: WikiClient, root: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had reloaded itself every two seconds, and the keyboard began each time at the top of the page."""
+    monkeypatch.setattr(moves, "start", lambda wiki, job: None)
+    web.signed_in("Olga")
+    confirmed(root, "/-/pages", "Tide", look="rights", new_owner="Olga")
+    place = place_of_job(web)
+    shown = root.get(place)
+    assert shown.headers["Refresh"] == "2"
+    assert f'<a href="{place}&amp;still=1" autofocus>' in shown.text
+    still = root.get(f"{place}&still=1")
+    assert "Refresh" not in still.headers
+    assert "0 of 1 when this page was opened" in still.text
+    assert f'<a href="{place}">Show it anew by itself</a>' in still.text
+    assert root.post(f"{place}&still=1", {**root.form_of(still), "stop": "1"}).headers["Location"] == place
+    stopped = root.get(place)
+    assert "0 of 1; stopped" in stopped.text
+    assert "Refresh" not in stopped.headers
+    assert "still=1" not in stopped.text
+
+
 def place_of_job(web: WikiClient) -> str:
     noted = next(accounts(web).audit.filtered("many pages: rights")).note
     return f"/-/moves?job={re.findall('[0-9a-f]{16}', noted)[0]}"

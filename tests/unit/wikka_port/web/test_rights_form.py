@@ -5,11 +5,15 @@ from __future__ import annotations
 from html import unescape
 
 import pytest
+from werkzeug.test import TestResponse
 
+from tests.support import page_forms
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import NameTaken
 from wikka_port.caches import TtlCache
-from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.names import page_key
+from wikka_port.rights.rules import PageRights, Privilege, page_column
+from wikka_port.schema import PAGES
 
 
 @pytest.fixture
@@ -144,10 +148,84 @@ def test_a_mistake_is_named_beside_its_list(web: WikiClient) -> None:
     olga = web.signed_in("Olga")
     answer = send(olga, own_write="1", write="Ann\n!")
     assert answer.startswith("400")
+    assert "A list has a mistake: Edit the page." in answer
     assert "Line 2: behind “!” stands nobody" in answer
     assert 'aria-describedby="wrong-write"' in answer
     assert "no user “Nemo”" in send(olga, owner="Nemo")
     assert web.wiki.page("P").rights == PageRights("Olga")
+
+
+MOVED = {Privilege.READ: "*\r\n\r\n", Privilege.WRITE: " Ann, Bob\r\n+\r\n\0"}
+
+
+@pytest.fixture
+def moved(web: WikiClient) -> WikiClient:
+    """A wiki whose page P has lists of an import, with a mistake and with line ends of their own."""
+    before = web.wiki.page("P").rights
+    web.wiki.rights.change("P", before, "Olga", MOVED, token="moved-1")
+    web.signed_in("Mia")
+    return web
+
+
+def filled(answer: TestResponse, **fields: str) -> dict[str, str]:
+    """All fields that a browser sends: with line ends of its own, and without the character NUL, which HTML has not."""
+    [form] = [one for one in page_forms.read(answer.text)[0] if "own_read" in one.names()]
+    ends = {key: value.replace("\r\n", "\n").replace("\n", "\r\n") for key, value in form.sent().items()}
+    return {**{key: value.replace("\0", "\ufffd") for key, value in ends.items()}, "save": "1", **fields}
+
+
+def fill(browser: WikiClient, **fields: str) -> str:
+    answer = browser.post("/P/acls", filled(browser.get("/P/acls"), **fields))
+    return "" if answer.status_code == 303 else f"{answer.status_code} {unescape(answer.text)}"
+
+
+def cells_of_lists(web: WikiClient) -> dict[bytes, bytes]:
+    cells = web.wiki.rows.data[PAGES][page_key("P")]
+    return {column: cells[column] for column in map(page_column, MOVED)}
+
+
+def test_an_owner_is_changed_beside_a_list_with_a_mistake(moved: WikiClient) -> None:
+    root, before = moved.signed_in("Root", admin=True), cells_of_lists(moved)
+    shown = unescape(root.get("/P/acls").text)
+    assert 'id="wrong-write">Line 1: one name a line' in shown
+    assert "It stays as it is until you change it." in shown
+    assert "wrong-read" not in shown
+    assert fill(root, owner="Mia") == ""
+    assert (moved.wiki.page("P").owner, cells_of_lists(moved)) == ("Mia", before)
+
+
+def test_a_list_is_changed_beside_one_with_a_mistake(moved: WikiClient) -> None:
+    root, before = moved.signed_in("Root", admin=True), cells_of_lists(moved)
+    assert fill(root, comment_post="Mia", own_comment_post="1") == ""
+    assert moved.wiki.page("P").rights.lists == {**MOVED, Privilege.COMMENT_POST: "Mia"}
+    assert cells_of_lists(moved) == before
+    for refused in ("Ann, Bob", "Ann, Bob\r\n+\r\nMia"):
+        answer = fill(root, write=refused, read="!")
+        assert answer.startswith("400"), refused
+        assert "A list has a mistake: Read the page, Edit the page." in answer
+    assert fill(root, write="Ann\r\nBob") == ""
+    assert moved.wiki.page("P").rights.lists == {
+        Privilege.READ: MOVED[Privilege.READ],
+        Privilege.WRITE: "Ann\nBob",
+        Privilege.COMMENT_POST: "Mia",
+    }
+
+
+def test_a_list_that_was_typed_before_a_refusal_is_the_one_that_is_saved(moved: WikiClient) -> None:
+    """The second form shows the typed list, as it showed the stored one before."""
+    root = moved.signed_in("Root", admin=True)
+    refused = root.post("/P/acls", filled(root.get("/P/acls"), owner="Nemo", write="Ann\r\nBob"))
+    assert refused.status_code == 400
+    assert root.post("/P/acls", filled(refused, owner="Mia")).status_code == 303
+    assert moved.wiki.page("P").rights.lists == {**MOVED, Privilege.WRITE: "Ann\nBob"}
+
+
+def test_a_page_with_a_mistaken_list_is_claimed(web: WikiClient) -> None:
+    web.wiki.save("Free", "text", author="Ann", base=0)
+    web.wiki.rights.change("Free", PageRights(), "", MOVED, token="moved-1")
+    rita = web.signed_in("Rita")
+    assert rita.post("/Free/claim", rita.form("/Free/claim")).status_code == 303
+    assert (web.wiki.page("Free").owner, web.wiki.page("Free").rights.lists) == ("Rita", MOVED)
 
 
 def test_giving_a_page_away_asks_first(web: WikiClient) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from werkzeug.test import TestResponse
 
 from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_reviews import accounts
 from wikka_port.rights import groups as groups_module
-from wikka_port.rights.rules import NO_RIGHTS, Privilege
+from wikka_port.rights.rules import NO_RIGHTS, RULES_ROW, Privilege, rule_column
+from wikka_port.schema import PAGES
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def lists(web: WikiClient) -> dict[tuple[str, str], str]:
     return {(prefix, str(privilege)): one.text for (privilege, prefix), one in rules.lists.items()}
 
 
-def send(root: WikiClient, place: str, **fields: str) -> object:
+def send(root: WikiClient, place: str, **fields: str) -> TestResponse:
     return root.post("/-/rights", {**root.form(f"/-/rights?{place}"), **fields})
 
 
@@ -66,6 +68,16 @@ def test_lists_are_tried_before_they_count(web: WikiClient, root: WikiClient) ->
     assert lists(web) == {}
     assert root.post("/-/rights", {**form, "as": "Nix", "was_tried": "Nix", "save": "1"}).status_code == 303
     assert lists(web) == {("vault/", "read"): "Mia"}
+
+
+def test_a_list_is_set_beside_one_with_a_mistake(web: WikiClient, root: WikiClient) -> None:
+    web.wiki.rights.change_rules("", {Privilege.READ: "+"}, web.wiki.rights.rules())
+    web.wiki.rows.put(PAGES, RULES_ROW, {rule_column(Privilege.WRITE, ""): b"Ann, Bob"})
+    assert "It stays as it is until you change it." in root.get("/-/rights?of=site").text
+    send(root, "of=site", own_read="1", read="*", own_write="1", save="1")
+    assert lists(web) == {("", "read"): "*", ("", "write"): "Ann, Bob"}
+    refused = send(root, "of=site", own_read="1", own_write="1", write="Ann, Bob, Mia", save="1")
+    assert (refused.status_code, "A list has a mistake: Edit the page." in refused.text) == (400, True)
 
 
 def test_removing_all_lists_shows_first_what_counts_then(web: WikiClient, root: WikiClient) -> None:
