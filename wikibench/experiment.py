@@ -79,13 +79,13 @@ class Experiment:
             require_loopback(found)
         trace = Trace(paths, sort_window=given["sort_window"], skip_bad=given["skip_bad_lines"], host=given["host"])
         trace.open_all(given.get("window_begin"), given.get("window_end"))
-        layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), given["edit_path"])
+        rewrites = tuple(parse_rewrite(text) for text in given["rewrites"])
+        layout = Layout(rewrites, given["edit_path"], load_map(given.get("map_name", "plain")))
         known = trace.size_and_span(max_gap_us)
         shape = shape_of(trace.read(), max_gap_us) if known is None else TraceShape(*known)
         if not shape.requests:
             raise PlanError(f"{trace.name}: no request to replay{'' if trace.window.is_all else ' in the window'}")
-        require_answer(found, headers)
-        layout = replace(layout, map=load_map(given.get("map_name", "plain")))
+        require_answer(found, layout.map, headers)
         users = users_of(found, layout.map, given.get("users"), headers)
         found = replace(found, users=users, connections=given.get("connections", "pooled"))
         seen = (*headers, ("Cookie", users[0])) if users else headers

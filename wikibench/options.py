@@ -162,7 +162,8 @@ _LOAD_OPTIONS: Final = (
         default="plain",
         show_default=True,
         metavar="NAME|FILE",
-        help="The kind of wiki: columnar, mediawiki, dokuwiki, wikka, plain, or a file (TOML).",
+        help="The kind of wiki: columnar, mediawiki, dokuwiki, wikka, plain, or a file (TOML). "
+        "columnar:root=NAME names the page at /.",
     ),
     click.option(
         "--users",

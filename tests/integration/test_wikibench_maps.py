@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.support.form_wikis import PASSWORD, FormDokuWiki, FormMediaWiki, FormWiki, serving
+from tests.support.form_wikis import PASSWORD, Call, FormDokuWiki, FormMediaWiki, FormWiki, serving
 from wikibench.addresses.mapping import LoginRules
 from wikibench.addresses.paths import Layout
 from wikibench.cli import main
@@ -112,6 +112,29 @@ def test_edits_of_a_dokuwiki(doku: FormDokuWiki) -> None:
 
 def test_who_is_not_signed_in_cannot_edit_a_dokuwiki_and_the_report_says_what_to_do(doku: FormDokuWiki) -> None:
     assert outcomes(run(doku, "dokuwiki", ("page", SAVE), with_users=False)) == {("edit-form", "4xx"): 1}
+
+
+def test_a_sign_in_counts_where_the_page_after_it_is_missing(media: FormMediaWiki) -> None:
+    media.has_main_page = False
+    assert outcomes(run(media, "mediawiki", ("page", SAVE)))["edit-save", "3xx"] == 1
+    assert authors(media) == ["Ann"]
+
+
+class Silent(FormMediaWiki):
+    """It leads a name that it does not know to a page that is missing, and sets no new cookie."""
+
+    def _login(self, call: Call, session: str) -> None:
+        if call.command == "POST":
+            call.send_page(302, "", f"my_wiki_session={session}; path=/", location=f"{self.url}/index.php/Gone")
+        else:
+            super()._login(call, session)
+
+
+def test_an_error_behind_the_form_without_a_cookie_is_a_refusal() -> None:
+    wiki, login = Silent(), load_map("mediawiki").login
+    assert login is not None
+    with serving(wiki), pytest.raises(SignInError, match=r"\(status 404\)"):
+        sign_in_all(parse_target(wiki.url), login, [("Ann", PASSWORD)], ())
 
 
 @pytest.mark.parametrize(("name", "kind"), [("mediawiki", FormMediaWiki), ("dokuwiki", FormDokuWiki)])

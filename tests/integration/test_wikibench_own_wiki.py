@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from tests.support.memory_wiki import MemoryWiki
 from tests.support.wiki_server import running_wiki
@@ -49,12 +49,7 @@ def wiki() -> OvertakenWiki:
     hashed = Passwords(memory_kib=MEMORY_KIB).hashed(PASSWORD)
     for name in ("Ann", "Ben"):
         Directory(made.rows, lambda: 1_000).make(name, status="active", password=hashed)
-    for name, body in (
-        ("HomePage", "Hello."),
-        ("Busy", "The first text."),
-        ("Guarded", "For Olga alone."),
-        ("Long", LONG),
-    ):
+    for name, body in (("Busy", "The first text."), ("Guarded", "For Olga alone."), ("Long", LONG)):
         made.save(name, body, author="Olga", base=0, owner="Olga")
     made.rights.change("Guarded", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
     return made
@@ -100,6 +95,24 @@ def test_an_edit_that_waits_for_a_review_is_a_failure(wiki: OvertakenWiki, tmp_p
     (failure,) = report["failures"]
     assert "the edit waits for a review; 'wikka antispam set judging=no' ends that" in failure["why"]
     assert wiki.now("Long").body == LONG
+
+
+def test_the_page_at_the_root_has_the_name_that_its_operator_chose(tmp_path: Path) -> None:
+    wiki, trace, out = MemoryWiki(), tmp_path / "day.trace", tmp_path / "report.json"
+    wiki.save("Start", "Hello.", author="Olga", base=0)
+    trace.write_text("".join(f"{n} {1 + n / 50:.3f} {path} -\n" for n, path in enumerate(("/", "/Start", "/?x"))))
+    with running_wiki(wiki, root_page="Start") as server:
+
+        def replay(name: str) -> Result:
+            words = ["replay", trace, "--target", server.url, "--map", name, "--json", out, "--lateness", "60s"]
+            return CliRunner().invoke(main, [*map(str, words)])
+
+        refused = replay("columnar")
+        assert (refused.exit_code, "no page HomePage, and another page at /" in refused.output) == (2, True)
+        assert not out.exists()
+        done = replay("columnar:root=Start")
+    assert done.exit_code == 0, done.output
+    assert outcomes(json.loads(out.read_text())) == {("page", "2xx"): 3}
 
 
 def test_a_password_that_the_wiki_does_not_take_ends_before_the_load(wiki: OvertakenWiki, tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ class FormMediaWiki(FormWiki):
     def __init__(self) -> None:
         super().__init__()
         self.secrets: set[str] = set()  # sessions that have a token for edits
+        self.has_main_page = True  # to which a sign-in leads
 
     def answer(self, call: Call) -> None:
         title = call.query.get("title") or call.where.removeprefix("/index.php/").removeprefix("/index.php")
@@ -131,7 +132,8 @@ class FormMediaWiki(FormWiki):
             if user:
                 self.secrets.add(session)  # a page for a user has his tokens in its scripts
             self.views.append(title)
-            call.send_page(200 if title in self.texts or title == "Main Page" else 404, "<html>a page</html>")
+            is_there = title in self.texts or (title == "Main Page" and self.has_main_page)
+            call.send_page(200 if is_there else 404, "<html>a page</html>")
 
     def _list(self, call: Call) -> None:
         titles = sorted(self.texts)

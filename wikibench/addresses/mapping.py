@@ -155,7 +155,8 @@ class Map:
 
         An empty title is that of the root page.
         """
-        return (ESCAPES[self.wiki.escape](title) or self.wiki.root).strip()
+        spell = ESCAPES[self.wiki.escape]
+        return (spell(title) or spell(self.wiki.root)).strip()
 
     def escaped(self, title: str) -> str:
         """Return the canonical form of a title as an address has it, in a path or a query."""

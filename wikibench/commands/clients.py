@@ -219,8 +219,8 @@ def _load_of(target: str, given: Json) -> Load:
     headers = found.headers(given["headers"])
     if not given["allow_remote"]:
         require_loopback(found)
-    require_answer(found, headers)
     layout = Layout(tuple(parse_rewrite(text) for text in given["rewrites"]), map=load_map(given["map_name"]))
+    require_answer(found, layout.map, headers)
     found = replace(found, connections=given["connections"])
     timeout_s, seed = given["timeout"], given["seed"]
     return Load(found, layout, seed=seed, expect_404=given["expect_404"], headers=headers, timeout_s=timeout_s)

@@ -85,7 +85,8 @@ def trace() -> None:
 @click.option(
     "--map",
     "map_name",
-    help="Of the wiki that the log is of: mediawiki, dokuwiki, wikka, columnar, or a file. Pages get one name each.",
+    help="Of the wiki that the log is of: mediawiki, dokuwiki, wikka, columnar, or a file. Pages get one name each. "
+    "columnar:root=NAME names the page at /.",
 )
 @click.option("--view", "views", type=Pattern(), help="Views are only GETs whose path and query match this.")
 @click.option("--save", "saves", type=Pattern(), help="POSTs whose path and query match this are edits.")

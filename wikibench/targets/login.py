@@ -3,7 +3,8 @@
 A user's file has ``name,password`` a line (CSV, UTF-8); a first line with these two words is a heading.  The form of
 the wiki's sign-in page is filled in as a browser would, with all its hidden fields, and the redirect after it is
 followed: MediaWiki gives a session its token for edits with the first page that the user sees.  A wiki that shows the
-form once more has refused the password.
+form once more has refused the password.  A wiki that sets a cookie instead has signed the user in, whatever the page
+after it answers: it may be missing, or not for this user.
 
 Passwords and cookies stand in no message: reports and terminals are shown to others.
 """
@@ -75,19 +76,26 @@ def _sign_in(target: Target, rules: LoginRules, name: str, password: str, header
         raise TargetError(url, "the form to sign in with posts to another site; not sent")
     data = form.with_values({rules.name: name, rules.password: password})
     sent = (*headers, ("Origin", target.origin), ("Referer", url))
+    before = _header_of(jar)
     answer = fetch_page(action, most=FORM_BYTES, headers=sent, data=data, cookies=jar)
+    is_signed_in = answer.status < 400 and _header_of(jar) not in ("", before)
     at = action
     for _ in range(REDIRECTS):
         at = urljoin(at, answer.location)
         if not answer.location or not at.startswith(target.origin + "/"):
             break
         answer = fetch_page(at, most=FORM_BYTES, headers=headers, cookies=jar)
-    if answer.status >= 400 or find_form_with(_text(answer), rules.password) is not None:
+    is_refused = answer.status >= 400 and not is_signed_in
+    if is_refused or find_form_with(_text(answer), rules.password) is not None:
         raise SignInError(target.url(""), name, answer.status)
-    cookies = merged_cookies("; ".join(f"{one.name}={one.value or ''}" for one in jar))
+    cookies = _header_of(jar)
     if not cookies:
         raise TargetError(url, f"the wiki gave user {name!r} no cookie (status {answer.status})")
     return cookies
+
+
+def _header_of(jar: CookieJar) -> str:
+    return merged_cookies("; ".join(f"{one.name}={one.value or ''}" for one in jar))
 
 
 def _text(page: Page) -> str:

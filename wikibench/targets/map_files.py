@@ -1,4 +1,7 @@
-"""The maps that come with wikibench, and maps from files."""
+"""The maps that come with wikibench, and maps from files.
+
+``columnar:root=Start`` is a map that comes along with another page at ``/``: a wiki's operator chooses it.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,10 @@ def load_map(name: str) -> Map:
 
     The users' file of a map is taken as lying beside it.
     """
-    if name in SHIPPED:
-        return parse_map(name, (files(__package__) / "maps" / f"{name}.toml").read_text(encoding="utf-8"))
+    kind, colon, option = name.partition(":")
+    if kind in SHIPPED:
+        found = parse_map(name, (files(__package__) / "maps" / f"{kind}.toml").read_text(encoding="utf-8"))
+        return _with_root(found, option) if colon else found
     path = Path(name)
     try:
         data = path.read_bytes()[: MAP_BYTES + 1]
@@ -36,3 +41,10 @@ def load_map(name: str) -> Map:
     if found.login is None or not found.login.users:
         return found
     return replace(found, login=replace(found.login, users=str(path.parent / found.login.users)))
+
+
+def _with_root(found: Map, option: str) -> Map:
+    key, _, root = option.partition("=")
+    if key != "root" or not root.strip():
+        raise MapError(found.name, f"behind the name of a map stands root=NAME, the page at /, and not {option!r}")
+    return replace(found, wiki=replace(found.wiki, root=root))

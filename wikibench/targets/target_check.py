@@ -18,8 +18,9 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from wikibench import __version__
+from wikibench.addresses.mapping import Map
 from wikibench.addresses.paths import Layout, page_name
-from wikibench.errors import TargetError, UnresolvedError
+from wikibench.errors import MapError, TargetError, UnresolvedError
 from wikibench.limits import EDIT_CHECK_TIMEOUT_S, FORM_BYTES, MAX_EDIT_CHECKS, TIMEOUT_S
 
 from .bodies import is_of_a_replay
@@ -81,10 +82,19 @@ def fetch_page(
         raise TargetError(url, f"what answers does not speak HTTP ({type(error).__name__}: {error})") from error
 
 
-def require_answer(target: Target, headers: Iterable[tuple[str, str]] = ()) -> None:
-    """Raise TargetError if no wiki answers: that is wrong usage, not a thousand failed requests."""
-    for address in target.addresses():
-        fetch_page(address.url("/"), headers=headers)
+def require_answer(target: Target, wiki: Map, headers: Iterable[tuple[str, str]] = ()) -> None:
+    """Raise TargetError if no wiki answers: that is wrong usage, not a thousand failed requests.
+
+    Raises MapError if the wiki has a page at ``/``, and none of the name that the map has for it: requests for ``/``
+    in a log would be requests for a page that is missing.
+    """
+    given = tuple(headers)
+    first, *_ = [fetch_page(address.url("/"), headers=given) for address in target.addresses()]
+    if not (wiki.wiki.root and wiki.has_own_addresses and first.status < 300):
+        return
+    if fetch_page(target.url(wiki.view_path("")), headers=given).status == 404:
+        said = f"the wiki has no page {wiki.canonical('')}, and another page at /"
+        raise MapError(wiki.name, f"{said}: name it by wiki.root of a map, or as in --map columnar:root=Start")
 
 
 def pages_of_others(

@@ -105,6 +105,13 @@ def test_the_root_page_has_one_name_in_trace_and_target() -> None:
     assert found.title_of("/") == found.title_of("/HomePage") == "HomePage"
     assert found.view_path("") == "/HomePage"
     assert MAPS["mediawiki"].kind_of("GET", "/index.php") == ("other", ""), "a map without a root page drops it"
+    chosen = load_map("columnar:root=Start_page")
+    assert chosen.kind_of("GET", "/?x") == ("view", "Start page")
+    assert chosen.title_of("/") == chosen.title_of("/Start_page") == "Start page"
+    assert (chosen.view_path(""), chosen.kind_of("GET", "/HomePage")) == ("/Start_page", ("view", "HomePage"))
+    for name in ("columnar:", "columnar:root=", "columnar:roots=Start", "columnar:root"):
+        with pytest.raises(MapError, match="root=NAME, the page at /"):
+            load_map(name)
 
 
 def test_titles_of_addresses_of_the_wiki_and_of_any_trace() -> None:
