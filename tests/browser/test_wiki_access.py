@@ -9,29 +9,35 @@ from typing import Any
 import pytest
 
 from tests.support import axe
-from tests.support.seen_pages import REFUSED, Seen, missing_forms, pages, refused_pages, rich_scene, show
+from tests.support.deep import cases
+from tests.support.keyboard import press_at, tab_to
+from tests.support.seen_pages import (
+    REFUSED,
+    Seen,
+    missing_forms,
+    named,
+    pages,
+    refused_pages,
+    rich_scene,
+    running_scene,
+    show,
+)
 from tests.support.wiki_scene import Scene
-from tests.support.wiki_server import running_wiki
 
 SHORT = ("read", "conflict", "search", "acls", "edit", "recentchanges", "settings", "history", "missing")
 
 
 @pytest.fixture(scope="module")
 def wiki() -> Iterator[tuple[Scene, str]]:
-    scene = rich_scene()
-    with running_wiki(scene.wiki) as server:
-        yield scene, server.url
-
-
-def named(name: str) -> Seen:
-    return next(seen for seen in pages() if seen.name == name)
+    with running_scene() as running:
+        yield running
 
 
 def test_every_form_is_on_a_page_that_is_looked_at() -> None:
     scene = rich_scene()
     assert missing_forms(scene) == [], "seen_pages has to show them"
     assert refused_pages(scene) == REFUSED
-    assert len(pages()) >= 30
+    assert len({seen.name for seen in pages()}) == len(pages()) >= 40
 
 
 @pytest.mark.parametrize("mode", sorted(axe.MODES))
@@ -40,7 +46,8 @@ def test_axe_finds_nothing(browser: Any, wiki: tuple[Scene, str], mode: str) -> 
     context = browser.new_context(bypass_csp=True, **axe.MODES[mode])
     page = context.new_page()
     found = {}
-    for name in SHORT[sorted(axe.MODES).index(mode) :: len(axe.MODES)]:
+    share = SHORT[sorted(axe.MODES).index(mode) :: len(axe.MODES)]
+    for name in cases(f"pages for axe, {mode}", deep=[seen.name for seen in pages()], short=share):
         show(page, url, scene, named(name))
         found[name] = axe.findings(page)
     context.close()
@@ -73,22 +80,30 @@ def test_at_400_percent_nothing_scrolls_sideways(browser: Any, wiki: tuple[Scene
     wide = {}
     for name in SHORT:
         show(page, url, scene, named(name))
-        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        if over > 0:
+        if over := px_too_wide(page):
             wide[name] = over
     context.close()
     assert wide == {}
 
 
-def tab_to(page: Any, wanted: str, most: int = 120) -> None:
-    """By the Tab key alone, as somebody without a mouse; what has the focus must show it."""
-    for _ in range(most):
-        page.keyboard.press("Tab")
-        if page.evaluate("(wanted) => document.activeElement.matches(wanted)", wanted):
-            ring = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-            assert ring != "none", f"{wanted} has the focus and does not show it"
-            return
-    raise AssertionError(f"Tab never came to {wanted}")
+def px_too_wide(page: Any) -> int:
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return max(0, int(over))
+
+
+def test_a_narrow_page_without_its_scripts_has_no_fault_either(browser: Any, wiki: tuple[Scene, str]) -> None:
+    """No script of the wiki is loaded; axe itself needs that scripts can run."""
+    scene, url = wiki
+    narrow = browser.new_context(bypass_csp=True, viewport={"width": 320, "height": 600}, color_scheme="dark")
+    narrow.route("**/*.js", lambda route: route.abort())
+    page = narrow.new_page()
+    found = {}
+    every = [seen.name for seen in pages()]
+    for name in cases("pages for axe, narrow and without scripts", deep=every, short=SHORT[::3]):
+        show(page, url, scene, named(name))
+        found[name] = [*axe.findings(page), *([f"{over} px too wide"] if (over := px_too_wide(page)) else [])]
+    narrow.close()
+    assert {name: problems for name, problems in found.items() if problems} == {}
 
 
 def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wiki: tuple[Scene, str]) -> None:
@@ -101,8 +116,7 @@ def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wik
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # the link to the text
     assert page.url.endswith("#content")
-    tab_to(page, '.tabs a[href="/By_keys/edit"]')
-    page.keyboard.press("Enter")
+    press_at(page, '.tabs a[href="/By_keys/edit"]')
     page.wait_for_selector("#body")
     page.wait_for_load_state("load")  # the script that hears Ctrl+Enter runs by then
     scene.wiki.save("By keys", "eins\n\ntwo\n", author="Grace", base=1)
@@ -111,20 +125,16 @@ def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wik
     page.keyboard.type("uno")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".conflict")
-    tab_to(page, "button[name=save]")
-    page.keyboard.press("Enter")
+    press_at(page, "button[name=save]")
     page.wait_for_selector(".provenance")
     assert scene.wiki.page("By keys").author == "Rita"
-    tab_to(page, '.tabs a[href="/By_keys/acls"]')
-    page.keyboard.press("Enter")
+    press_at(page, '.tabs a[href="/By_keys/acls"]')
     page.wait_for_selector("#list-write")
-    tab_to(page, "[name=own_write]")
-    page.keyboard.press("Space")
+    press_at(page, "[name=own_write]", "Space")
     tab_to(page, "#list-write")
     page.keyboard.press("Control+A")
     page.keyboard.type("Rita")
-    tab_to(page, "button[name=save]")
-    page.keyboard.press("Enter")
+    press_at(page, "button[name=save]")
     page.wait_for_url("**/By_keys")
     assert scene.wiki.page("By keys").rights.lists == {"write": "Rita"}
     context.close()
@@ -139,16 +149,14 @@ def test_an_upload_by_keyboard_alone(browser: Any, wiki: tuple[Scene, str], tmp_
     page.set_default_timeout(10_000)
     scene.wiki.save("With files", "words", author="Rita", base=0, owner="Rita")
     show(page, url, scene, Seen("with files", "registered", "/With_files"))
-    tab_to(page, 'a[href="/With_files/files"]')
-    page.keyboard.press("Enter")
+    press_at(page, 'a[href="/With_files/files"]')
     page.wait_for_url("**/With_files/files")
     page.wait_for_load_state("load")
     tab_to(page, "main input[type=file]")
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Space")
     chooser.value.set_files(picture)
-    tab_to(page, "main form button[type=submit], main form button.primary")
-    page.keyboard.press("Enter")
+    press_at(page, "main form button[type=submit], main form button.primary")
     page.wait_for_url("**/With_files/files?added=1")
     assert axe.findings(page) == []
     (version,) = scene.wiki.files.versions("With files", "Plan.csv")

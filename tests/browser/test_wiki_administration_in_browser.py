@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_wiki_access import named, tab_to
 from tests.support import axe
-from tests.support.account_pages import session_cookie
-from tests.support.seen_pages import rich_scene, show
+from tests.support.keyboard import press_at, type_at
+from tests.support.seen_pages import named, running_scene, show, sign_in
 from tests.support.wiki_scene import Scene
-from tests.support.wiki_server import running_wiki
 
 PAGES = (
     *("administration", "users", "a user", "groups", "rights", "lists of a prefix", "lists tried"),
@@ -22,9 +20,8 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def wiki() -> Iterator[tuple[Scene, str]]:
-    scene = rich_scene()
-    with running_wiki(scene.wiki) as server:
-        yield scene, server.url
+    with running_scene() as running:
+        yield running
 
 
 def test_axe_finds_nothing_and_nothing_scrolls_sideways_at_320_px(browser: Any, wiki: tuple[Scene, str]) -> None:
@@ -43,26 +40,20 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways_at_320_px(browser: Any, 
 
 def test_an_administrator_works_by_the_keyboard_alone(browser: Any, wiki: tuple[Scene, str]) -> None:
     scene, url = wiki
-    context = browser.new_context(base_url=url)
-    page = context.new_page()
-    cookie = session_cookie(scene.browsers["administrator"])
-    context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
+    page = browser.new_context(base_url=url).new_page()
+    sign_in(page, url, scene, "administrator")
     page.goto("/-/users?name=Rita")
-    tab_to(page, "select[name=status]")
-    page.keyboard.type("susp")
-    tab_to(page, "form:has(select[name=status]) button")
-    page.keyboard.press("Enter")
+    type_at(page, "select[name=status]", "susp")
+    press_at(page, "form:has(select[name=status]) button")
     page.wait_for_url("**done=1")
     account = scene.directory.account("Rita")
     assert account is not None
     assert account.status == "suspended"
     page.goto("/-/site")
-    tab_to(page, "main input[name=name]")
-    page.keyboard.type("Rivers")
-    tab_to(page, "main input[name=colour]")
-    page.keyboard.type("#7a1f5c")
+    type_at(page, "main input[name=name]", "Rivers")
+    type_at(page, "main input[name=colour]", "#7a1f5c")
     page.keyboard.press("Enter")
     page.wait_for_selector(".brand:has-text('Rivers')")
     shown = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--accent').trim()")
     assert shown == "#7a1f5c", "the policy of contents lets the sheet in"
-    context.close()
+    page.context.close()

@@ -1,40 +1,43 @@
-"""Renaming, deleting, bringing back and going back by forms, on a store; accounts by the links of mails."""
+"""Renaming, deleting, bringing back and going back by forms, on a store; accounts by the links of mails.
+
+Work on many pages, which administrators do without a script and by the keyboard alone.
+"""
 
 from __future__ import annotations
 
 import re
-import threading
+import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.conftest import quiet_pages
+from tests.support.account_pages import session_cookie
 from tests.support.deep import seeds
+from tests.support.keyboard import press_at, require_ring, type_at
 from tests.support.smtp_server import SmtpServer
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki, wait_for_jobs
+from tests.support.wiki_client import WikiClient
 from tests.support.wiki_server import WikiServer, running_wiki
+from wikka_port.accounts.directory import Directory
 from wikka_port.config import MailConfig
-from wikka_port.pages import Wiki
+from wikka_port.handlers import moves
+from wikka_port.pages import Wiki, clock_ms
+from wikka_port.rights.rules import Privilege
 
 PASSWORD = "correct horse battery"
 SUBMIT = "main form button.primary"
 LINKING = seeds("pages with a link to a page that is renamed in a browser", deep=500, short=12)
+WRITE = Privilege.WRITE
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WikiServer, Wiki]]:
-    folder: Path = tmp_path_factory.mktemp("store")
-    with StoreThread(folder) as store:
-        wiki: Any = Wiki("127.0.0.1", store.port, indexes="application")
-        wiki.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("store")) as wiki:
         with running_wiki(wiki) as server:
             yield server, wiki
-        for thread in threading.enumerate():
-            if thread.name.startswith("job-"):
-                thread.join(60)
-        wiki.store.close()
+        wait_for_jobs()
 
 
 def signed_in(open_page: Any, name: str) -> Any:
@@ -90,6 +93,101 @@ def test_a_page_is_deleted_and_brought_back_and_goes_back(browser: Any, stored: 
         page.wait_for_url("**/Fleeting")
         assert page.inner_text(".content") == "the first text"
         assert page.inner_text(".provenance .author >> nth=0") == "Zoe"
+
+
+@pytest.fixture(scope="module")
+def session(stored: tuple[WikiServer, Wiki]) -> str:
+    """The session of an administrator."""
+    web = WikiClient(stored[1])
+    web.now = time.time()
+    return session_cookie(web.signed_in("Root", admin=True))
+
+
+@pytest.fixture
+def root(browser: Any, stored: tuple[WikiServer, Wiki], session: str) -> Iterator[Any]:
+    """A page of an administrator, in whose browser no script runs."""
+    server, _wiki = stored
+    with quiet_pages(browser, server) as open_page:
+        page = open_page(java_script_enabled=False)
+        page.context.add_cookies([{"name": "wikka_session", "value": session, "url": server.url}])
+        yield page
+
+
+def owner_and_lists(wiki: Wiki, name: str) -> tuple[str, dict[Privilege, str]]:
+    page = wiki.page(name)
+    assert page is not None
+    return page.owner, dict(page.rights.lists)
+
+
+def test_pages_are_selected_and_get_an_owner_and_a_list_by_the_keyboard(
+    root: Any, stored: tuple[WikiServer, Wiki]
+) -> None:
+    """And what was changed is taken back."""
+    _server, wiki = stored
+    Directory(wiki.rows, clock_ms).make("Nina", status="active")
+    for name in ("Harbour/One", "Harbour/Two", "Harbour/Three", "Elsewhere"):
+        wiki.save(name, "text", author="Ann", base=0)
+    root.goto("/-/administration")
+    press_at(root, "main a[href='/-/pages']")
+    root.wait_for_url("**/-/pages")
+    type_at(root, "main input[name=prefix]", "harbour/")
+    type_at(root, "main select[name=lists]", "without")
+    press_at(root, "main form[role=search] button")
+    root.wait_for_url("**prefix=harbour**lists=none**")
+    assert root.locator("main .entries li").count() == 3
+    press_at(root, "main input[value='Harbour/One']", "Space")
+    press_at(root, "main input[value='Harbour/Two']", "Space")
+    type_at(root, "main input[name=new_owner]", "Nina")
+    press_at(root, "main summary")
+    type_at(root, "main textarea[name=write]", "Nina")
+    press_at(root, "main button[value=rights]")
+    root.wait_for_selector("main h2:has-text('2 pages would be changed')")
+    assert "Nina may. Nobody else may." in root.inner_text("main dl")
+    type_at(root, "main input[name=reason]", "hers")
+    press_at(root, "main button[name=sure]")
+    root.wait_for_selector("main [role=status]:has-text('2 of 2; ended')")
+    assert owner_and_lists(wiki, "Harbour/One") == owner_and_lists(wiki, "Harbour/Two") == ("Nina", {WRITE: "Nina"})
+    assert owner_and_lists(wiki, "Harbour/Three") == owner_and_lists(wiki, "Elsewhere") == ("", {})
+    press_at(root, "main button[name=undo]")
+    root.wait_for_selector("main p:has-text('Taken back, asked for by Root')")
+    root.wait_for_selector("main [role=status]:has-text('2 of 2; ended')")
+    assert owner_and_lists(wiki, "Harbour/One") == owner_and_lists(wiki, "Harbour/Two") == ("", {})
+
+
+def test_many_pages_are_deleted_as_a_job_that_is_stopped_goes_on_and_is_undone_by_the_keyboard(
+    root: Any, stored: tuple[WikiServer, Wiki], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _server, wiki = stored
+    names = [f"Flotsam {number}" for number in range(3)]
+    for name in names:
+        wiki.save(name, "text", author="Ann", base=0)
+    root.goto("/-/pages?prefix=Flotsam")
+    press_at(root, "main input[name=all]", "Space")
+    press_at(root, "main button[value=delete]")
+    root.wait_for_selector("main h2:has-text('3 pages would be deleted')")
+    with monkeypatch.context() as held:
+        held.setattr(moves, "start", lambda wiki, job: None)
+        held.setattr(moves, "REFRESH_S", 600)
+        press_at(root, "main button[name=sure]")
+        root.wait_for_selector("main [role=status]:has-text('0 of 3; this page shows it anew')")
+        assert root.evaluate("document.activeElement.matches('main a[href*=still]')"), "at hand behind each reload"
+        require_ring(root)
+        root.keyboard.press("Enter")
+        root.wait_for_url("**still=1")
+        press_at(root, "main button[name=stop]")
+        root.wait_for_selector("main [role=status]:has-text('0 of 3; stopped')")
+        root.goto("/-/jobs")
+        press_at(root, "main a[href='/-/moves']")
+        root.wait_for_url("**/-/moves")
+        press_at(root, "main a[href*='job=']")
+        root.wait_for_selector("main [role=status]:has-text('0 of 3; stopped')")
+    press_at(root, "main button[name=go]")
+    root.wait_for_selector("main [role=status]:has-text('3 of 3; ended')")
+    assert [wiki.page(name) for name in names] == [None, None, None]
+    press_at(root, "main button[name=undo]")
+    root.wait_for_selector("main p:has-text('Taken back, asked for by Root')")
+    root.wait_for_selector("main [role=status]:has-text('3 of 3; ended')")
+    assert all(wiki.page(name) is not None for name in names)
 
 
 def test_an_account_is_confirmed_and_its_password_set_anew_by_mail(browser: Any) -> None:

@@ -7,28 +7,23 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_wiki_access import tab_to
-from tests.support.account_pages import session_cookie
-from tests.support.seen_pages import rich_scene
+from tests.support.keyboard import press_at, tab_to, type_at
+from tests.support.seen_pages import running_scene, sign_in
 from tests.support.wiki_scene import Scene
-from tests.support.wiki_server import running_wiki
 from wikka_port.rights.rules import Privilege
 
 
 @pytest.fixture
 def wiki() -> Iterator[tuple[Scene, str]]:
-    scene = rich_scene()
-    with running_wiki(scene.wiki) as server:
-        yield scene, server.url
+    with running_scene() as running:
+        yield running
 
 
 def opened(browser: Any, url: str, scene: Scene, role: str) -> Any:
     """Open a page for a person of that role, in whose browser no script runs."""
-    context = browser.new_context(base_url=url, java_script_enabled=False)
-    cookie = session_cookie(scene.browsers[role])
-    context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
-    page = context.new_page()
+    page = browser.new_context(base_url=url, java_script_enabled=False).new_page()
     page.set_default_timeout(10_000)
+    sign_in(page, url, scene, role)
     return page
 
 
@@ -73,14 +68,11 @@ def test_somebody_is_blocked_and_let_in_again_by_the_keyboard(browser: Any, wiki
     scene, url = wiki
     page = opened(browser, url, scene, "administrator")
     page.goto("/-/blocks")
-    tab_to(page, "main input[name=target]")
-    page.keyboard.type("203.0.113.0/24")
-    tab_to(page, "main input[name=reason]")
-    page.keyboard.type("floods")
+    type_at(page, "main input[name=target]", "203.0.113.0/24")
+    type_at(page, "main input[name=reason]", "floods")
     page.keyboard.press("Enter")
     page.wait_for_selector("main li:has-text('203.0.113.0/24'):has-text('floods')")
-    tab_to(page, "main button[name=remove]")
-    page.keyboard.press("Enter")
+    press_at(page, "main button[name=remove]")
     page.wait_for_selector("main .empty-title")
     page.context.close()
 
@@ -91,19 +83,16 @@ def test_rights_are_set_by_the_keyboard(browser: Any, wiki: tuple[Scene, str], p
     page = opened(browser, url, scene, "administrator")
     page.goto("/-/rights")
     if prefix:
-        tab_to(page, "main input[name=prefix]")
-        page.keyboard.type(prefix)
+        type_at(page, "main input[name=prefix]", prefix)
+        page.keyboard.press("Enter")
     else:
-        tab_to(page, "main a[href*='of=site']")
-    page.keyboard.press("Enter")
+        press_at(page, "main a[href*='of=site']")
     page.wait_for_selector("main textarea[name=write]")
-    tab_to(page, "main input[name=own_write]")
-    page.keyboard.press("Space")
+    press_at(page, "main input[name=own_write]", "Space")
     tab_to(page, "main textarea[name=write]")
     page.keyboard.press("Control+A")
     page.keyboard.type("+")
-    tab_to(page, "main button[name=save]")
-    page.keyboard.press("Enter")
+    press_at(page, "main button[name=save]")
     page.wait_for_selector("main h2:has-text('Names that begin alike')")
     rules = scene.wiki.rights.present_rules()
     assert {one: rules.lists_of(one).get(Privilege.WRITE) for one in ("", "Vault/")} == {
@@ -120,14 +109,12 @@ def test_a_group_gets_a_member_by_the_keyboard(browser: Any, wiki: tuple[Scene, 
     rights.change_rules("", {Privilege.WRITE: "Crew"}, rights.present_rules())
     page = opened(browser, url, scene, "administrator")
     page.goto("/-/groups")
-    tab_to(page, "main a[href='/Crew/edit']")
-    page.keyboard.press("Enter")
+    press_at(page, "main a[href='/Crew/edit']")
     page.wait_for_selector("textarea[name=body]")
     tab_to(page, "textarea[name=body]")
     page.keyboard.press("Control+End")
     page.keyboard.type("Rita+")
-    tab_to(page, "button[name=save]")
-    page.keyboard.press("Enter")
+    press_at(page, "button[name=save]")
     page.wait_for_selector("article:has-text('+Ann+Rita+')")
     page.context.close()
 
@@ -136,11 +123,9 @@ def test_a_text_under_review_is_accepted_by_the_keyboard(browser: Any, wiki: tup
     scene, url = wiki
     page = opened(browser, url, scene, "administrator")
     page.goto("/-/held")
-    tab_to(page, "main .entries a")
-    page.keyboard.press("Enter")
+    press_at(page, "main .entries a")
     page.wait_for_selector("button[name=accept]")
-    tab_to(page, "button[name=accept]")
-    page.keyboard.press("Enter")
+    press_at(page, "button[name=accept]")
     page.wait_for_selector("main .empty-title")
     assert scene.wiki.page("Farm") is not None
     page.context.close()

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.dokuwiki_data import add_page, make_dokuwiki
 from tests.support.markdown_vault import write
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.pages import Wiki
@@ -23,11 +23,8 @@ from wikka_port.rights.rules import Privilege, effective
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("doku")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("doku")) as made:
         yield made
-        made.store.close()
 
 
 def imported(wiki: Wiki, *words: str) -> Result:

@@ -8,19 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_client import ApiScene
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from wikka_port.api.list_calls import LATE_MS
-from wikka_port.pages import Wiki
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[ApiScene]:
-    with StoreThread(tmp_path) as store:
-        wiki = Wiki("127.0.0.1", store.port, indexes="application")
-        wiki.prepare()
-        made = ApiScene(wiki=wiki)
-        yield made
-        wiki.store.close()
+    with stored_wiki(tmp_path) as wiki:
+        yield ApiScene(wiki=wiki)
 
 
 def test_a_page_is_moved_with_its_links_and_deleted(scene: ApiScene) -> None:

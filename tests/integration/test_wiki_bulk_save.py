@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from wikka_port import bulk_save, schema
 from wikka_port.bulk_save import BulkSaver, Stored
 from wikka_port.consistency import check
@@ -19,11 +19,8 @@ from wikka_port.pages import Wiki
 
 @pytest.fixture
 def wiki(tmp_path: Path) -> Iterator[Wiki]:
-    with StoreThread(tmp_path, trigger_modules=("wikka_port.triggers",)) as running:
-        made = Wiki("127.0.0.1", running.port)
-        made.prepare()
+    with stored_wiki(tmp_path, "triggers") as made:
         yield made
-        made.store.close()
 
 
 def part(name: str, *bodies: str, ordinal: int = 0) -> PagePart:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, anybody, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
 from wikka_port.comments import stored_comments, threads
@@ -16,33 +16,18 @@ from wikka_port.comments.stored_comments import NewComment
 from wikka_port.comments.threads import THREADED
 from wikka_port.consistency import check
 from wikka_port.moving.journal import deleted
-from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
-from wikka_port.rights.rules import PageRights
-
-ADA = By("Ada", "account", "why")
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("comments"), trigger_modules=("wikka_port.triggers",)) as store:
-        made = Wiki("127.0.0.1", store.port)
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("comments"), "triggers") as made:
         yield made
-        made.store.close()
-
-
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
 
 
 def added(wiki: Wiki, page: str, text: str, parent: int = 0) -> int:
     new = NewComment(text, "Ada", "account", f"{page} {text}", "wikka", parent)
     return wiki.comments.add(page, b"", new, allow=anybody).number
-
-
-def settle(wiki: Wiki) -> None:
-    assert wiki.settle("", 30.0)
 
 
 def listed(wiki: Wiki, user: str = "") -> list[tuple[str, str]]:

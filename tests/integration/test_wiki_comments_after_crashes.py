@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from columnar.client import Connection
+from tests.support.falling_wiki import FallingWiki
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, anybody
 from wikka_port import schema
 from wikka_port.comments import stored_comments, threads
 from wikka_port.comments.comment_check import CommentCheck
@@ -34,34 +35,15 @@ from wikka_port.comments.threads import NEWEST, OLDEST, ORDERS, THREADED
 from wikka_port.consistency import check
 from wikka_port.differences import Kind
 from wikka_port.moving.journal import DELETED, MOVES, deleted
-from wikka_port.moving.mover import By
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import PageRights, Privilege
 
 SEED = seed(3912)
-ADA = By("Ada", "account", "why")
 STEPS = ("stage", "commit", "apply", "clear")
 KINDS = ("columnar", "plain")
 WRITTEN = (schema.PAGES, schema.REVISIONS, DELETED, MOVES, COMMENTS, LISTS)
-
-
-class Fallen(BaseException):
-    """The process is dead: nothing cleans up behind it."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_790_000_000_000
-
-    def __call__(self) -> int:
-        self.now += 1_000
-        return self.now
-
-
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +62,11 @@ def house(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[House]
     made.wiki.store.close()
 
 
-class House:
-    """A wiki, its clock, and a process that falls after a step."""
+class House(FallingWiki):
+    """A wiki of comments."""
 
     def __init__(self, port: int, kind: str) -> None:
-        self.port, self.kind, self.clock = port, kind, Clock()
-        self.wiki = self.opened()
-
-    def opened(self) -> Wiki:
-        wiki = Wiki("127.0.0.1", self.port, indexes="application", clock=self.clock)
-        wiki.store._is_columnar = self.kind == "columnar"
-        return wiki
+        super().__init__(port, kind, "comments")
 
     def empty(self) -> None:
         """Make the tables anew: marks of deletions would hide what is written at the clock's times."""
@@ -101,21 +77,6 @@ class House:
 
         self.wiki.store.run(drop)
         self.wiki.prepare()
-
-    def fall(self, step: str, work: Callable[[Wiki], object]) -> bool:
-        """Run ``work`` in a process that falls after the step; return whether it did."""
-        wiki = self.opened()
-
-        def reached(done: str) -> None:
-            if done == step:
-                raise Fallen
-
-        wiki.comments.on_step_done = wiki.mover.on_step_done = reached
-        with suppress(Fallen):
-            work(wiki)
-            return False
-        wiki.store.close()
-        return True
 
     def differences(self) -> list[str]:
         return [one.text() for one in CommentCheck(self.wiki.rows, self.wiki.comments, self.clock()).differences()]

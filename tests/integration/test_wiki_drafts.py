@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from wikka_port.consistency import check
 from wikka_port.editing.kept_drafts import DRAFTS, DRAFTS_S, KeptDraft, Other, owner_of_account, owner_of_browser
 from wikka_port.limits import KEPT_PER_PAGE
@@ -23,16 +24,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
         yield running
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def wiki(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    made.prepare()
-    if request.param == "plain":
-        made.store._is_columnar = False
-    yield made
-    for row, _ in list(made.rows.scan(DRAFTS)):
-        made.rows.delete(DRAFTS, row)
-    made.store.close()
+    with wiki_on(store.port, request.param) as made:
+        yield made
+        for row, _ in list(made.rows.scan(DRAFTS)):
+            made.rows.delete(DRAFTS, row)
 
 
 def draft(number: int, owner: str = ADA, at_ms: int = 0) -> KeptDraft:

@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 
 from tests.support.account_pages import text_in
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_conflicts import choosing
 from wikka_port.moving.journal import ABANDONED, INTENT
@@ -95,19 +96,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
         yield running
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def scene(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[Scene]:
-    wiki = Wiki("127.0.0.1", store.port, indexes="application")
-    wiki.prepare()
-    if request.param == "plain":
-        wiki.store._is_columnar = False
     number = next(_NUMBERS)
-    made = Scene(WikiClient(wiki, edit_burst=10_000), wiki, f"Page{number}", f"Other{number}")
-    for name, text in ((made.page, TEXT), (made.other, OTHER)):
-        for base in (0, 1):
-            wiki.save(name, text if base else "first", author="Ann", base=base)
-    yield made
-    wiki.store.close()
+    with wiki_on(store.port, request.param) as wiki:
+        made = Scene(WikiClient(wiki, edit_burst=10_000), wiki, f"Page{number}", f"Other{number}")
+        for name, text in ((made.page, TEXT), (made.other, OTHER)):
+            for base in (0, 1):
+                wiki.save(name, text if base else "first", author="Ann", base=base)
+        yield made
 
 
 @pytest.mark.parametrize("swap", SWAPS)

@@ -10,25 +10,22 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, anybody, attach, empty, wiki_on
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
-from wikka_port.accounts.tables import AUDIT, SITE
+from wikka_port.accounts.tables import AUDIT
 from wikka_port.cli import main
 from wikka_port.consistency import check
 from wikka_port.files.erasing import Erasure
 from wikka_port.files.file_rows import BLOB_REFS, BLOBS, CHUNKS, ERASED, FILES, FileVersion
 from wikka_port.files.refusals import NoSuchVersion
-from wikka_port.moving.mover import By
 from wikka_port.moving.refusals import BadRevision
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.pages import Wiki
-from wikka_port.preparation import TABLES
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.moving import GuardedMoves
-from wikka_port.rights.rules import PageRights
+from wikka_port.visitors import OPERATOR
 
-ADA = By("Ada", "account", "why")
 SECRET = b"a secret that nobody should have typed\n" * 3
 
 
@@ -39,21 +36,15 @@ class Fallen(Exception):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
     with StoreThread(tmp_path_factory.mktemp("erased") / "data") as running:
-        Wiki("127.0.0.1", running.port, indexes="application").prepare()
         yield running
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def wiki(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    if request.param == "plain":
-        made.store._is_columnar = False
-    for table in TABLES:
-        if table.name != SITE:
-            made.rows.delete_rows(table.name, made.rows.row_keys(table.name, b"", b"\xff", limit=1_000))
-    made.save("Home", "A text.", author="Ada", base=0)
-    yield made
-    made.store.close()
+    with wiki_on(store.port, request.param) as made:
+        empty(made)
+        made.save("Home", "A text.", author="Ada", base=0)
+        yield made
 
 
 def moves(wiki: Wiki) -> GuardedMoves:
@@ -64,14 +55,8 @@ def erasure(wiki: Wiki) -> GuardedErasure:
     return GuardedErasure(moves(wiki))
 
 
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
-
-
 def added(wiki: Wiki, name: str, content: bytes, page: str = "Home", replaces: str = "") -> FileVersion:
-    writer = wiki.files.writer(wiki.files.begin(page, name, "me", allow=anybody))
-    writer.write_piece(content)
-    return wiki.files.commit(wiki.files.settle(writer.finish_part()), ADA, replaces=replaces, allow=anybody)
+    return attach(wiki, page, name, content, replaces=replaces)
 
 
 def bytes_stored(wiki: Wiki) -> bytes:

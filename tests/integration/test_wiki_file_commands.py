@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import Wikka, stored_wiki, wikka_on
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import _endings, as_arguments
 from wikka_port.files.content_types import DEFAULT_ENDINGS
@@ -20,26 +20,17 @@ from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.rules import PageRights
 
-Wikka = Callable[..., Result]
-
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("filed")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("filed")) as made:
         made.save("Plans", "text", author="Ann", base=0)
         yield made
-        made.store.close()
 
 
 @pytest.fixture
 def wikka(wiki: Wiki) -> Wikka:
-    def run(*words: str) -> Result:
-        where = ["--store", wiki.store.address, "--indexes=application"]
-        return CliRunner().invoke(main, ["file", words[0], *where, *words[1:]])
-
-    return run
+    return wikka_on(wiki, "file")
 
 
 def keys(wiki: Wiki, table: bytes) -> int:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator
-from typing import Any
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, KINDS, anybody, attach, save, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port import link_index, preparation, schema
 from wikka_port.accounts.tables import SITE
@@ -19,29 +18,19 @@ from wikka_port.files.file_rows import FileVersion
 from wikka_port.folder_format import NUMBER, ROW
 from wikka_port.markup.document import parse
 from wikka_port.moving.journal import deleted
-from wikka_port.moving.mover import By
-from wikka_port.moving.runner import OPERATOR
 from wikka_port.names import page_key
-from wikka_port.pages import Indexes, Wiki
+from wikka_port.pages import Wiki
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.visitors import OPERATOR
 
-ADA = By("Ada", "account", "why")
 SEED = 20261130
-CHANGED = {"application": "application", "triggers": "triggers", "plain": "application"}
 
 
-@pytest.fixture(scope="module", params=CHANGED)
+@pytest.fixture(scope="module", params=KINDS)
 def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    indexes: Indexes = CHANGED[request.param]  # type: ignore[assignment]
-    folder = tmp_path_factory.mktemp(request.param) / "data"
-    with StoreThread(folder, trigger_modules=("wikka_port.triggers",)) as store:
-        made = Wiki("127.0.0.1", store.port, indexes=indexes)
-        made.prepare()
-        if request.param == "plain":
-            made.store._is_columnar = False
+    with stored_wiki(tmp_path_factory.mktemp("uses"), request.param) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
@@ -51,28 +40,6 @@ def wiki(prepared: Wiki) -> Wiki:
         prepared.mover.delete(name, ADA)
     settle(prepared)
     return prepared
-
-
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
-
-
-def settle(wiki: Wiki) -> None:
-    assert wiki.settle("", 30)
-
-
-def save(wiki: Wiki, name: str, body: str, **given: Any) -> None:
-    held = wiki.page(name)
-    wiki.save(name, body, author="Ada", base=held.number if held else 0, **given)
-    settle(wiki)
-
-
-def attached(wiki: Wiki, page: str, name: str, content: bytes = b"a text") -> FileVersion:
-    writer = wiki.files.writer(wiki.files.begin(page, name, "me", allow=anybody))
-    writer.write_piece(content)
-    version = wiki.files.commit(wiki.files.settle(writer.finish_part()), ADA, allow=anybody)
-    settle(wiki)
-    return version
 
 
 def users(wiki: Wiki, page: str, file: str, limit: int = 100) -> list[str]:
@@ -102,17 +69,17 @@ def seen(wiki: Wiki, page: str, file: str, pages: Collection[str]) -> set[str]:
 def test_a_file_is_used_where_a_text_shows_it(wiki: Wiki) -> None:
     for name in ("Home", "Home/Sub", "Home/Sub/Deep", "Other", "Files", "Homeless"):
         save(wiki, name, "text")
-    attached(wiki, "Home", "Plan.txt")
+    attach(wiki, "Home", "Plan.txt")
     assert users(wiki, "Home", "Plan.txt") == []
     save(wiki, "Home", "[[Plan.txt]]")
     save(wiki, "Home/Sub/Deep", "{{files download='plan.TXT'}}")
     save(wiki, "Other", "[[file:Home/Plan.txt|the plan]] [[Plan.txt]]", markup="wikka")
     save(wiki, "Homeless", "[[Plan.txt]]")
     assert users(wiki, "Home", "Plan.txt") == ["Home", "Home/Sub/Deep", "Other"]
-    attached(wiki, "Home/Sub", "plan.txt")
+    attach(wiki, "Home/Sub", "plan.txt")
     assert users(wiki, "Home", "Plan.txt") == ["Home", "Other"], "the nearer file is meant below it"
     assert users(wiki, "Home/Sub", "plan.txt") == ["Home/Sub/Deep"]
-    attached(wiki, "Files", "Plan.txt")
+    attach(wiki, "Files", "Plan.txt")
     assert users(wiki, "Files", "Plan.txt") == ["Homeless", "Other"]
     save(wiki, "Other", "no more")
     assert users(wiki, "Home", "Plan.txt") == ["Home"]
@@ -122,7 +89,7 @@ def test_a_file_is_used_where_a_text_shows_it(wiki: Wiki) -> None:
 def test_uses_follow_moves_of_pages_and_the_end_of_a_file(wiki: Wiki) -> None:
     save(wiki, "Home", "[[a.txt]]")
     save(wiki, "Other", "[[file:Home/a.txt]]")
-    version = attached(wiki, "Home", "a.txt")
+    version = attach(wiki, "Home", "a.txt")
     wiki.mover.rename("Other", "New", ADA)
     settle(wiki)
     assert users(wiki, "Home", "a.txt") == ["Home", "New"], "the redirect at the old name shows no file"
@@ -151,7 +118,7 @@ def test_random_texts_and_files(wiki: Wiki) -> None:
         if rng.random() < 0.4 and len(there) < 12:
             file = rng.choice(names)
             if (page, file) not in there:
-                there[page, file] = attached(wiki, page, file, rng.randbytes(4).hex().encode())
+                there[page, file] = attach(wiki, page, file, rng.randbytes(4).hex().encode())
             continue
         parts = [f"[[{rng.choice((*names, 'ONE.txt', 'Page'))}]]" for _ in range(rng.randrange(3))]
         parts += [f"[[file:{rng.choice(pages)}/{rng.choice(names)}]]" for _ in range(rng.randrange(2))]
@@ -164,7 +131,7 @@ def test_random_texts_and_files(wiki: Wiki) -> None:
 
 def test_a_long_list_comes_in_parts(wiki: Wiki) -> None:
     save(wiki, "Home", "text")
-    attached(wiki, "Home", "a.txt")
+    attach(wiki, "Home", "a.txt")
     expected = {f"User {n}" for n in range(12)} | {f"Home/Below {n}" for n in range(12)}
     for name in sorted(expected):
         save(wiki, name, "[[file:Home/a.txt]]" if name.startswith("User") else "[[a.txt]]")
@@ -190,8 +157,8 @@ def test_only_readable_pages_are_named_and_a_hidden_file_hides_no_use(wiki: Wiki
     save(wiki, "Home", "text")
     save(wiki, "Home/Secret", "[[a.txt]]", owner="Rita")
     save(wiki, "Home/Secret/Below", "[[a.txt]]")
-    attached(wiki, "Home", "a.txt")
-    attached(wiki, "Home/Secret", "a.txt")
+    attach(wiki, "Home", "a.txt")
+    attach(wiki, "Home/Secret", "a.txt")
     web, rita = WikiClient(wiki), WikiClient(wiki).signed_in("Rita")
     assert users(wiki, "Home", "a.txt") == []
     wiki.rights.change("Home/Secret", PageRights("Rita"), "Rita", {Privilege.READ: "Rita"})
@@ -206,7 +173,7 @@ def test_only_readable_pages_are_named_and_a_hidden_file_hides_no_use(wiki: Wiki
 def test_a_check_finds_and_repairs_what_the_index_lacks_or_has_too_much(wiki: Wiki) -> None:
     save(wiki, "Home", "[[a.txt]] [[Page]]")
     save(wiki, "Other", "[[file:Home/a.txt]]")
-    attached(wiki, "Home", "a.txt")
+    attach(wiki, "Home", "a.txt")
     exact, loose = key_of_file("Home", "a.txt"), key_of_name("a.txt")
     source, none = schema.FROM + page_key("Other"), schema.FROM + page_key("Nobody")
     before = {row: wiki.rows.row(schema.BACKLINKS, row) for row in (exact, loose, page_key("Home"))}
@@ -228,7 +195,7 @@ def test_preparing_an_older_folder_lists_the_files_that_texts_name(wiki: Wiki, m
     save(wiki, "Home", "[[old.txt]]\n")
     save(wiki, "Mark", "![words](old.txt) [w](<b c.txt>)", markup="markdown")
     save(wiki, "Plain", "3.5 words, e.g. [[Home]]. The end.")
-    attached(wiki, "Home", "old.txt")
+    attach(wiki, "Home", "old.txt")
     assert users(wiki, "Home", "old.txt") == ([] if wiki.indexes == "application" else ["Home"])
     monkeypatch.undo()
     wiki.rows.put(SITE, ROW, {NUMBER: b"4"})

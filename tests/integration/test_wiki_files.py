@@ -7,55 +7,36 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, anybody, attach, empty, wiki_on
 from wikka_port import schema
-from wikka_port.accounts.tables import SITE
 from wikka_port.consistency import check
 from wikka_port.files.chunks import CHUNK_BYTES
 from wikka_port.files.file_rows import CHUNKS, FILE, UPLOADS, CurrentFile, FileVersion, file_column
 from wikka_port.files.refusals import FileConflict, NoSavedPage, UploadGone
 from wikka_port.history import fresh_cells
 from wikka_port.moving.journal import deleted
-from wikka_port.moving.mover import By
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
-from wikka_port.preparation import TABLES
-from wikka_port.rights.rules import PageRights
 
-ADA = By("Ada", "account", "why")
 TEXT = b"A note.\n" * 100
-
-
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
     with StoreThread(tmp_path_factory.mktemp("files") / "data") as running:
-        Wiki("127.0.0.1", running.port, indexes="application").prepare()
         yield running
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def wiki(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    if request.param == "plain":
-        made.store._is_columnar = False
-    for table in TABLES:
-        if table.name != SITE:
-            rows = made.rows.row_keys(table.name, b"", b"\xff", limit=1_000)
-            made.rows.delete_rows(table.name, rows)
-    made.save("Home", "A text.", author="Ada", base=0)
-    yield made
-    made.store.close()
+    with wiki_on(store.port, request.param) as made:
+        empty(made)
+        made.save("Home", "A text.", author="Ada", base=0)
+        yield made
 
 
 def added(wiki: Wiki, name: str, content: bytes, page: str = "Home", replaces: str = "") -> FileVersion:
-    files = wiki.files
-    writer = files.writer(files.begin(page, name, "me", allow=anybody))
-    for start in range(0, len(content), 200_003):
-        writer.write_piece(content[start : start + 200_003])
-    return files.commit(files.settle(writer.finish_part()), ADA, replaces=replaces, allow=anybody)
+    return attach(wiki, page, name, content, replaces=replaces)
 
 
 def read(wiki: Wiki, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> bytes:

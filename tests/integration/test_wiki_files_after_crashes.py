@@ -6,15 +6,15 @@ The model test prints its seed; COLUMNAR_SEED repeats a run.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 
 import pytest
 
+from tests.support.falling_wiki import FallingWiki
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, anybody, attach, empty
 from wikka_port import schema
-from wikka_port.accounts.tables import SITE
 from wikka_port.consistency import check
 from wikka_port.differences import Kind
 from wikka_port.files.file_check import FileCheck, is_of_files
@@ -34,14 +34,10 @@ from wikka_port.files.file_rows import (
     parse_blob_state,
 )
 from wikka_port.moving.journal import deleted
-from wikka_port.moving.mover import By
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
-from wikka_port.preparation import TABLES
-from wikka_port.rights.rules import PageRights
 
 SEED = seed(3911)
-ADA = By("Ada", "account", "why")
 PHOTO = (
     b"\xff\xd8\xff\xe1\x00\x0aExif\0\0II" + b"\xff\xfe\x00\x08secret"
     + b"\xff\xc0\x00\x0b\x08\x00\x02\x00\x04\x01\x01\x11\x00\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00" + b"\x55" * 9
@@ -51,23 +47,6 @@ UPLOAD_STEPS = ("begin", "settle", "first place", "refer", "blob", "stage", "com
 SWEEP_STEPS = ("mark", "list", "drop", "delete")
 PURGE_STEPS = ("texts", "version", "unrefer", "mark", "list", "drop", "delete", "files", "done")
 KINDS = ("columnar", "plain")
-
-
-class Fallen(BaseException):
-    """The process is dead: nothing cleans up behind it."""
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_790_000_000_000
-
-    def __call__(self) -> int:
-        self.now += 1_000
-        return self.now
-
-
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
 
 
 @pytest.fixture(scope="module")
@@ -80,45 +59,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
 @pytest.fixture(params=KINDS)
 def house(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[House]:
     made = House(store.port, request.param)
-    made.empty()
+    empty(made.wiki)
     made.wiki.save("Home", "A text.", author="Ada", base=0)
     yield made
     made.wiki.store.close()
 
 
-class House:
-    """A wiki, its clock, and a process that falls after a step."""
+class House(FallingWiki):
+    """A wiki of files."""
 
     def __init__(self, port: int, kind: str) -> None:
-        self.port, self.kind, self.clock = port, kind, Clock()
-        self.wiki = self.opened()
-
-    def opened(self) -> Wiki:
-        wiki = Wiki("127.0.0.1", self.port, indexes="application", clock=self.clock)
-        wiki.store._is_columnar = self.kind == "columnar"
-        return wiki
-
-    def empty(self) -> None:
-        for table in TABLES:
-            if table.name != SITE:
-                while rows := self.wiki.rows.row_keys(table.name, b"", b"\xff", limit=500):
-                    self.wiki.rows.delete_rows(table.name, rows)
-
-    def fall(self, step: str, work: Callable[[Wiki], object], times: int = 1) -> bool:
-        """Run ``work`` in a process that falls after the step; return whether it reached it."""
-        wiki, left = self.opened(), [times]
-
-        def reached(done: str) -> None:
-            left[0] -= done == step
-            if left[0] == 0:
-                raise Fallen
-
-        wiki.files.on_step_done = wiki.mover.on_step_done = reached
-        with suppress(Fallen):
-            work(wiki)
-            return False
-        wiki.store.close()
-        return True
+        super().__init__(port, kind, "files")
 
     def file_check(self, *, with_contents: bool = True) -> FileCheck:
         files = self.wiki.files
@@ -151,9 +102,7 @@ class House:
 
 
 def added(wiki: Wiki, name: str, content: bytes, page: str = "Home", replaces: str = "") -> FileVersion:
-    writer = wiki.files.writer(wiki.files.begin(page, name, "me", allow=anybody))
-    writer.write_piece(content)
-    return wiki.files.commit(wiki.files.settle(writer.finish_part()), ADA, replaces=replaces, allow=anybody)
+    return attach(wiki, page, name, content, replaces=replaces)
 
 
 def contents(wiki: Wiki, page: str) -> dict[str, bytes]:

@@ -7,23 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from wikka_port import schema
 from wikka_port.consistency import check
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def wiki(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Wiki]:
-    """On Columnar, and as if the store were a plain HBase gateway."""
-    with StoreThread(tmp_path) as running:
-        made = Wiki("127.0.0.1", running.port, indexes="application")
-        made.prepare()
-        if request.param == "plain":
-            made.store._is_columnar = False
+    with stored_wiki(tmp_path, request.param) as made:
         yield made
-        made.store.close()
 
 
 def _cells(wiki: Wiki, name: str) -> dict[bytes, bytes]:

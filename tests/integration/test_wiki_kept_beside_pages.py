@@ -8,6 +8,7 @@ from itertools import count
 import pytest
 
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from wikka_port.accounts.audit import networks_of, note_network
 from wikka_port.editing.kept_drafts import KeptDraft, owner_of_account
 from wikka_port.editing.suggestions import Suggestion
@@ -25,14 +26,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
         yield running
 
 
-@pytest.fixture(params=["columnar", "plain"])
+@pytest.fixture(params=["application", "plain"])
 def wiki(request: pytest.FixtureRequest, store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    made.prepare()
-    if request.param == "plain":
-        made.store._is_columnar = False
-    yield made
-    made.store.close()
+    with wiki_on(store.port, request.param) as made:
+        yield made
 
 
 @pytest.fixture

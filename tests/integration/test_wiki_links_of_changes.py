@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 
 import pytest
 from werkzeug.test import TestResponse
 
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from tests.support.wiki_client import WikiClient
 from wikka_port.moving.mover import By
-from wikka_port.pages import Wiki
 
 ANN = By("Ann", "account", "because")
 _LINK = re.compile(r'<a [^>]*href="(/[^"]*)"')
@@ -26,11 +25,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
 
 
 @pytest.fixture
-def web(store: StoreThread, tmp_path: Path) -> Iterator[WikiClient]:
-    wiki = Wiki("127.0.0.1", store.port, indexes="application")
-    wiki.prepare()
-    yield WikiClient(wiki, edit_burst=10_000)
-    wiki.store.close()
+def web(store: StoreThread) -> Iterator[WikiClient]:
+    with wiki_on(store.port) as wiki:
+        yield WikiClient(wiki, edit_burst=10_000)
 
 
 def save(web: WikiClient, name: str, *bodies: str) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.moving.mover import By
-from wikka_port.pages import Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 
 MIA = By("Mia", "account")
@@ -28,13 +27,10 @@ class Fallen(Exception):
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[WikiClient]:
-    with StoreThread(tmp_path) as store:
-        wiki = Wiki("127.0.0.1", store.port, indexes="application")
-        wiki.prepare()
+    with stored_wiki(tmp_path) as wiki:
         wiki.save("Open", "the moon", author="Ann", base=0)
         wiki.save("Hidden plan", "to the moon [[Open]]", author="Mia", note="a dark note", base=0, owner="Mia")
         yield WikiClient(wiki)
-        wiki.store.close()
 
 
 def gone_before_the_indexes_know(web: WikiClient, move: Callable[[], object]) -> None:

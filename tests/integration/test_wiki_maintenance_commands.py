@@ -7,38 +7,30 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import MODULES, Wikka, stored_wiki, wikka_on
 from tests.support.wiki_client import WikiClient
-from wikka_port.cli import main
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import PAGES
+from wikka_port.visitors import COMMAND
 
 FUNCTION = "tests.support.trigger_functions:refuse"
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    modules = ("wikka_port.triggers", "tests.support.trigger_functions")
-    with StoreThread(tmp_path_factory.mktemp("jobs"), trigger_modules=modules) as store:
-        made = Wiki("127.0.0.1", store.port)
-        made.prepare()
+    modules = (*MODULES, "tests.support.trigger_functions")
+    with stored_wiki(tmp_path_factory.mktemp("jobs"), "triggers", modules=modules) as made:
         made.save("Port", "one", author="Olga", base=0)
         made.save("Port", "two", author="Olga", base=1)
         yield made
-        made.store.close()
 
 
 @pytest.fixture
-def wikka(wiki: Wiki) -> Any:
-    def run(*words: str) -> Result:
-        size = {"sizes": 1, "config": 3}.get(words[0], 2)
-        return CliRunner().invoke(main, [*words[:size], "--store", wiki.store.address, *words[size:]])
-
-    return run
+def wikka(wiki: Wiki) -> Wikka:
+    return wikka_on(wiki)
 
 
 def break_a_trigger(wiki: Wiki) -> None:
@@ -52,7 +44,7 @@ def break_a_trigger(wiki: Wiki) -> None:
     wiki.store.run(work)
 
 
-def test_triggers_and_their_dead_letters(wiki: Wiki, wikka: Any) -> None:
+def test_triggers_and_their_dead_letters(wiki: Wiki, wikka: Wikka) -> None:
     listed = {one["name"]: one for one in json.loads(wikka("jobs", "list", "--json").stdout)}
     assert {"wiki-indexes", "wiki-words", "wiki-notices"} <= listed.keys()
     assert wikka("jobs", "dead").stdout == "There is no dead letter.\n"
@@ -82,11 +74,11 @@ def test_triggers_and_their_dead_letters(wiki: Wiki, wikka: Any) -> None:
     kinds = {json.loads(line)["what"] for line in wikka("user", "audit", "--json").stdout.splitlines()}
     assert {"dead letters retried", "dead letters discarded"} <= kinds
     only = wikka("user", "audit", "--what", "dead letters retried", "--user", "command", "--json").stdout.splitlines()
-    assert [json.loads(line)["by"] for line in only] == ["command"]
+    assert [json.loads(line)["by"] for line in only] == [COMMAND]
     wiki.store.run(lambda c: c.triggers.remove("wiki-broken"))
 
 
-def test_sizes(wiki: Wiki, wikka: Any) -> None:
+def test_sizes(wiki: Wiki, wikka: Wikka) -> None:
     found = json.loads(wikka("sizes", "--json").stdout)
     assert found["amounts"]["revisions"]["how"] == "exact"
     assert found["amounts"]["revisions"]["count"] >= 2
@@ -96,7 +88,7 @@ def test_sizes(wiki: Wiki, wikka: Any) -> None:
     assert "revisions" in wikka("sizes").stdout
 
 
-def test_groups(wiki: Wiki, wikka: Any) -> None:
+def test_groups(wiki: Wiki, wikka: Wikka) -> None:
     assert wikka("acl", "groups").stdout == "No list names a group.\n"
     wiki.save("CrewGroup", "+Mia+", author="Olga", base=0)
     wiki.rights.change_rules("", {Privilege.WRITE: "CrewGroup"}, wiki.rights.rules())
@@ -106,7 +98,7 @@ def test_groups(wiki: Wiki, wikka: Any) -> None:
     wiki.rights.change_rules("", {Privilege.WRITE: None}, wiki.rights.present_rules())
 
 
-def test_settings_of_the_site(wiki: Wiki, wikka: Any) -> None:
+def test_settings_of_the_site(wiki: Wiki, wikka: Wikka) -> None:
     assert json.loads(wikka("config", "site", "show", "--json").stdout)["name"] == ""
     given = ("name=River wiki", "colour=#0A6C74", "menu_users=Start | HomePage; Changes | /-/recentchanges")
     made = json.loads(wikka("config", "site", "set", *given, "--json").stdout)

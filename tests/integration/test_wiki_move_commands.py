@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Never
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tests.support.store_thread import StoreThread
-from wikka_port.cli import main
+from tests.support.stored_wiki import Wikka, stored_wiki, wikka_on
 from wikka_port.consistency import check
 from wikka_port.pages import Wiki
-
-Wikka = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("moved")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("moved")) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
 def wikka(wiki: Wiki) -> Wikka:
-    def run(command: str, *words: str) -> Result:
-        where = ["--store", wiki.store.address, "--indexes=application"]
-        return CliRunner().invoke(main, [command, *where, *words])
-
-    return run
+    return wikka_on(wiki)
 
 
 def text_of(wiki: Wiki, name: str) -> str | None:

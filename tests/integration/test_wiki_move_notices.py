@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.falling_wiki import Fallen
+from tests.support.stored_wiki import KINDS, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port import notice_mail
 from wikka_port.comments.stored_comments import NewComment
@@ -18,28 +19,17 @@ from wikka_port.moving.mover import By
 from wikka_port.moving.runner import notify_of_job, resume, work
 from wikka_port.notices import move_notices
 from wikka_port.notices.notice_rows import INBOX, OUTGOING
-from wikka_port.pages import Indexes, Wiki, clock_ms
+from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.rules import PageRights, Privilege
 
 BOB = By("Bob", "account", "why so")
 STEPS = ("intent", "mark", "arrive", "moved", "leave", "index", "settle", "notified", "done")
-KINDS = ("triggers", "application", "plain")
-
-
-class Fallen(BaseException):
-    """A kill: nothing between a step and the end of the process is run."""
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    indexes: Indexes = "triggers" if request.param == "triggers" else "application"
-    with StoreThread(tmp_path_factory.mktemp("notices"), trigger_modules=("wikka_port.triggers",)) as running:
-        made = Wiki("127.0.0.1", running.port, indexes=indexes)
-        made.prepare()
-        if request.param == "plain":
-            made.store._is_columnar = False
+    with stored_wiki(tmp_path_factory.mktemp("notices"), request.param) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
@@ -67,10 +57,6 @@ def wiki(store: Wiki) -> Wiki:
 @pytest.fixture
 def web(wiki: Wiki) -> WikiClient:
     return WikiClient(wiki, edit_burst=10_000)
-
-
-def settle(wiki: Wiki) -> None:
-    assert wiki.settle("", 30.0)
 
 
 def pages(wiki: Wiki, *names: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki, wait_for_jobs
 from tests.support.wiki_client import WikiClient
 from wikka_port import link_index
 from wikka_port.accounts.audit import Audit
@@ -20,25 +19,16 @@ from wikka_port.markup.links import names_linked
 from wikka_port.moving.jobs import LINKS, Jobs, new_job
 from wikka_port.moving.mover import By
 from wikka_port.moving.runner import resume
-from wikka_port.pages import Page, Saved, StoreUnavailable, Wiki, clock_ms
+from wikka_port.pages import Page, Saved, StoreUnavailable, clock_ms
 from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.rules import PageRights, Privilege
 
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[WikiClient]:
-    with StoreThread(tmp_path) as store:
-        wiki = Wiki("127.0.0.1", store.port, indexes="application")
-        wiki.prepare()
+    with stored_wiki(tmp_path) as wiki:
         yield WikiClient(wiki, edit_burst=10_000)
         wait_for_jobs()
-        wiki.store.close()
-
-
-def wait_for_jobs() -> None:
-    for thread in threading.enumerate():
-        if thread.name.startswith("job-"):
-            thread.join(60)
 
 
 def save(web: WikiClient, name: str, body: str, author: str = "Ann", owner: str = "") -> None:

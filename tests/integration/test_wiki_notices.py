@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.deactivation import leave
 from wikka_port.accounts.directory import Directory
@@ -15,23 +15,15 @@ from wikka_port.consistency import check
 from wikka_port.moving.journal import deleted
 from wikka_port.moving.mover import By
 from wikka_port.notices.notice_rows import INBOX, WATCHERS, WATCHES
-from wikka_port.pages import Indexes, Wiki
+from wikka_port.pages import Wiki
 
 BY = By("Bob", "account", "why")
 
 
 @pytest.fixture(scope="module", params=["triggers", "application"])
 def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    indexes: Indexes = request.param
-    with StoreThread(tmp_path_factory.mktemp("notices"), trigger_modules=("wikka_port.triggers",)) as store:
-        made = Wiki("127.0.0.1", store.port, indexes=indexes)
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("notices"), request.param) as made:
         yield made
-        made.store.close()
-
-
-def settle(wiki: Wiki) -> None:
-    assert wiki.settle("", 30.0)
 
 
 def inbox(wiki: Wiki, browser: WikiClient) -> int:

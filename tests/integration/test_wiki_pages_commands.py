@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from tests.integration.test_wiki_moves_web import wait_for_jobs
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import Wikka, stored_wiki, wait_for_jobs, wikka_on
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.audit import Audit
-from wikka_port.cli import main
 from wikka_port.consistency import check
 from wikka_port.moving.jobs import MASS_RIGHTS, Jobs, new_job
-from wikka_port.moving.runner import COMMAND, resume
+from wikka_port.moving.runner import resume
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.rights.rules import PageRights, Privilege, RightsChange
-
-Wikka = Callable[..., Result]
+from wikka_port.visitors import COMMAND
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("pages")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("pages")) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
 def wikka(wiki: Wiki) -> Wikka:
-    def run(*words: str) -> Result:
-        size = 2 if words[0] in ("pages", "acl", "user", "antispam") else 1
-        where = ["--store", wiki.store.address, "--indexes=application"]
-        return CliRunner().invoke(main, [*words[:size], *where, *words[size:]])
-
-    return run
+    return wikka_on(wiki)
 
 
 def object_of(result: Result, status: int = 0) -> Any:

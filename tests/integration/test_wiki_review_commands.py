@@ -6,14 +6,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import Wikka, stored_wiki, wikka_on
 from tests.support.wiki_client import WikiClient
-from wikka_port.cli import main
 from wikka_port.editing.suggestions import SUGGESTIONS, WAITING, Suggestions
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
@@ -23,20 +20,13 @@ FARM = "\n".join(f"https://farm{number}.example/x" for number in range(20))
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("reviews")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("reviews")) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
-def wikka(wiki: Wiki) -> Any:
-    def run(*words: str) -> Result:
-        where = ["--store", wiki.store.address, "--indexes=application"]
-        return CliRunner().invoke(main, [*words[:2], *where, *words[2:]])
-
-    return run
+def wikka(wiki: Wiki) -> Wikka:
+    return wikka_on(wiki)
 
 
 def send(web: WikiClient, page: str, text: str) -> str:
@@ -45,7 +35,7 @@ def send(web: WikiClient, page: str, text: str) -> str:
     return web.post(f"/{page}/edit", {**form, "body": text, "save": "1"}).headers["Location"]
 
 
-def test_what_waits_is_decided_by_commands(wiki: Wiki, wikka: Any) -> None:
+def test_what_waits_is_decided_by_commands(wiki: Wiki, wikka: Wikka) -> None:
     web = WikiClient(wiki, indexes="application")
     wiki.save("Bay", "one\n\ntwo", author="Olga", base=0)
     assert wikka("held", "list").stdout == "Nothing waits.\n"
@@ -76,7 +66,7 @@ def test_what_waits_is_decided_by_commands(wiki: Wiki, wikka: Any) -> None:
 
 
 def test_a_crash_between_the_save_and_the_decision_changes_nothing_twice(
-    wiki: Wiki, wikka: Any, monkeypatch: pytest.MonkeyPatch
+    wiki: Wiki, wikka: Wikka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = WikiClient(wiki, indexes="application")
     send(web, "Reef", FARM)
@@ -117,7 +107,7 @@ def test_a_text_that_waits_lies_in_the_table_of_suggestions_and_is_no_suggestion
     assert wiki.suggestions.waiting() == [], "a damaged one holds up no list"
 
 
-def test_blocks_by_commands(wiki: Wiki, wikka: Any) -> None:
+def test_blocks_by_commands(wiki: Wiki, wikka: Wikka) -> None:
     assert wikka("block", "list").stdout == "Nobody is blocked.\n"
     made = json.loads(
         wikka("block", "add", "203.0.113.9/24", "--until", "2 days", "--reason", "a farm", "--json").stdout
@@ -142,7 +132,7 @@ def test_blocks_by_commands(wiki: Wiki, wikka: Any) -> None:
     assert '"blocked"' in audit
 
 
-def test_settings_by_commands(wiki: Wiki, wikka: Any, tmp_path: Path) -> None:
+def test_settings_by_commands(wiki: Wiki, wikka: Wikka, tmp_path: Path) -> None:
     assert "page_links = 15  (as at first)" in wikka("antispam", "show").stdout
     (tmp_path / "words.txt").write_text("horse dewormer\n\nivermectin\n", encoding="utf-8")
     assert wikka("antispam", "set", f"words=@{tmp_path}/words.txt", "page_links=3").exit_code == 0

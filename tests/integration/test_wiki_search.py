@@ -13,7 +13,7 @@ from columnar.client import Connection
 from tests.support import brute_search
 from tests.support.brute_search import SearchedPage
 from tests.support.deep import seeds
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from wikka_port import schema
 from wikka_port.accounts.tables import SITE
 from wikka_port.consistency import check
@@ -21,7 +21,7 @@ from wikka_port.markup.formats import MARKDOWN
 from wikka_port.markup.links import links
 from wikka_port.names import page_key
 from wikka_port.page_languages import LANGUAGES_ROW, column
-from wikka_port.pages import Indexes, Wiki
+from wikka_port.pages import Wiki
 from wikka_port.search import searching, suggesting
 from wikka_port.search.found_documents import Readable, Rights
 from wikka_port.search.query import parse
@@ -39,13 +39,8 @@ AUTHORS = ("Ann", "JonasW", "Zoë")
 @pytest.fixture(scope="module", params=["application", "triggers"])
 def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
     """One store for all tests of a kind: each needs no more than empty tables, and a worker takes a second to start."""
-    indexes: Indexes = request.param
-    folder = tmp_path_factory.mktemp(indexes) / "data"
-    with StoreThread(folder, trigger_modules=("wikka_port.triggers",)) as store:
-        made = Wiki("127.0.0.1", store.port, indexes=indexes)
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("search"), request.param) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture

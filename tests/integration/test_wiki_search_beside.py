@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import ADA, KINDS, anybody, attach, save, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
 from wikka_port.accounts.tables import SITE
@@ -19,9 +19,8 @@ from wikka_port.consistency import check
 from wikka_port.files.file_rows import FileVersion
 from wikka_port.folder_format import NUMBER, ROW
 from wikka_port.moving.journal import deleted
-from wikka_port.moving.mover import By
 from wikka_port.names import page_key
-from wikka_port.pages import Indexes, Wiki
+from wikka_port.pages import Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.search import beside_pages, indexing, searching
 from wikka_port.search.beside_pages import kind_of
@@ -29,22 +28,14 @@ from wikka_port.search.found_documents import Rights
 from wikka_port.search.postings import STEMS, column_of, term_row
 from wikka_port.search.query import parse
 
-ADA = By("Ada", "account", "why")
 SEED = 20261130
 WORDS = ("moon", "landing", "lunar", "rocket", "stone", "Häuser", "東京都", "river-bed", "don't")
 
 
-@pytest.fixture(scope="module", params=["application", "triggers", "plain"])
+@pytest.fixture(scope="module", params=KINDS)
 def prepared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    indexes: Indexes = "triggers" if request.param == "triggers" else "application"
-    folder = tmp_path_factory.mktemp(request.param) / "data"
-    with StoreThread(folder, trigger_modules=("wikka_port.triggers",)) as store:
-        made = Wiki("127.0.0.1", store.port, indexes=indexes)
-        made.prepare()
-        if request.param == "plain":
-            made.store._is_columnar = False
+    with stored_wiki(tmp_path_factory.mktemp("words"), request.param) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
@@ -61,34 +52,11 @@ def wiki(prepared: Wiki) -> Iterator[Wiki]:
     assert [row for row, cells in prepared.rows.scan(schema.TERMS) if cells] == []
 
 
-def anybody(_name: str, _rights: PageRights) -> None:
-    """Allow everything."""
-
-
-def settle(wiki: Wiki) -> None:
-    assert wiki.settle("", 30)
-
-
-def save(wiki: Wiki, name: str, body: str, **given: Any) -> None:
-    held = wiki.page(name)
-    wiki.save(name, body, author="Ada", base=held.number if held else 0, **given)
-    settle(wiki)
-
-
 def commented(wiki: Wiki, page: str, text: str, **given: Any) -> Comment:
     new = NewComment(text, "Ben", "account", f"{page} {text}", given.pop("markup", "wikka"), **given)
     added = wiki.comments.add(page, b"", new, allow=anybody)
     settle(wiki)
     return added
-
-
-def attached(wiki: Wiki, page: str, name: str, content: bytes, alt: str = "", replaces: str = "") -> FileVersion:
-    writer = wiki.files.writer(wiki.files.begin(page, name, "me", allow=anybody))
-    writer.write_piece(content)
-    upload = wiki.files.settle(writer.finish_part())
-    version = wiki.files.commit(upload, ADA, alt=alt, replaces=replaces, allow=anybody)
-    settle(wiki)
-    return version
 
 
 def found(wiki: Wiki, typed: str, rights: Rights = searching.ALL) -> list[tuple[str, str, int | str]]:
@@ -126,11 +94,11 @@ def test_a_comment_is_found_until_it_is_changed_or_removed(wiki: Wiki) -> None:
 
 def test_a_file_is_found_by_its_name_its_description_and_its_text(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
     save(wiki, "Home", "text")
-    plan = attached(wiki, "Home", "Moon_plan-2026.csv", b"rocket,stone\n1,2\n", alt="a table of journeys")
+    plan = attach(wiki, "Home", "Moon_plan-2026.csv", b"rocket,stone\n1,2\n", alt="a table of journeys")
     for typed in ("plan", "2026", "csv", "journey", "rockets", '"moon plan"', "moon rocket kind:file", "by:Ada rocket"):
         assert found(wiki, typed) == [("file", "Home", "Moon_plan-2026.csv")], typed
     assert found(wiki, "rocket kind:page") == found(wiki, "rocket kind:comment") == []
-    other = attached(wiki, "Home", "moon.csv", b"lunar,base\n", replaces=plan.token)
+    other = attach(wiki, "Home", "moon.csv", b"lunar,base\n", replaces=plan.token)
     assert (found(wiki, "rocket"), found(wiki, "lunar")) == ([], [("file", "Home", "Moon_plan-2026.csv")])
     described = wiki.files.describe("Home", other.name, other.token, ADA, alt="words of apollo", allow=anybody)
     assert (found(wiki, "journey"), len(found(wiki, "apollo"))) == ([], 1)
@@ -145,11 +113,11 @@ def test_a_file_is_found_by_its_name_its_description_and_its_text(wiki: Wiki, mo
     wiki.mover.undelete("New", deleted(wiki.rows, "New")[0].row, ADA)
     assert found(wiki, "stone") == [("file", "New", other.name)]
     long = b"word " * (beside_pages.FILE_TEXT_BYTES // 5) + b"beyondword"
-    attached(wiki, "New", "long.txt", long)
+    attach(wiki, "New", "long.txt", long)
     assert (len(found(wiki, "word")), found(wiki, "beyondword")) == (1, [])
-    attached(wiki, "New", "page.html", b"<!DOCTYPE html><p class=hiddenword>shown<b>word</b></p>")
+    attach(wiki, "New", "page.html", b"<!DOCTYPE html><p class=hiddenword>shown<b>word</b></p>")
     assert (len(found(wiki, "shown")), found(wiki, "hiddenword")) == (1, [])
-    attached(wiki, "New", "archive.zip", b"PK\x05\x06" + bytes(18))
+    attach(wiki, "New", "archive.zip", b"PK\x05\x06" + bytes(18))
     assert found(wiki, "archive") == [("file", "New", "archive.zip")]
     assert check(wiki, settle=lambda: settle(wiki)).differences == ()
 
@@ -158,7 +126,7 @@ def test_many_texts_of_one_page_are_indexed_in_groups(wiki: Wiki, monkeypatch: p
     monkeypatch.setattr(indexing, "TOGETHER", 3)  # where the application indexes
     save(wiki, "Home", "text")
     for n in range(5):
-        attached(wiki, "Home", f"f{n}.txt", f"common word{n} more{n}".encode())
+        attach(wiki, "Home", f"f{n}.txt", f"common word{n} more{n}".encode())
     wiki.mover.rename("Home", "New", ADA)
     assert len(found(wiki, "common")) == 5
     assert found(wiki, "word3") == [("file", "New", "f3.txt")]
@@ -170,7 +138,7 @@ def test_results_are_filtered_by_the_rights_of_the_visitor(wiki: Wiki) -> None:
     save(wiki, "Own", "moon", owner="Rita")
     for page in ("Open", "Own"):
         commented(wiki, page, "moon comment oneword" + page)
-        attached(wiki, page, "moon.txt", b"moon fileword" + page.encode())
+        attach(wiki, page, "moon.txt", b"moon fileword" + page.encode())
     web, rita = WikiClient(wiki), WikiClient(wiki).signed_in(f"Rita{wiki.indexes[:3]}{wiki.store._is_columnar}")
     owner = f"Rita{wiki.indexes[:3]}{wiki.store._is_columnar}"
     wiki.rights.change("Open", PageRights(""), "Ada", {Privilege.COMMENT_READ: owner})
@@ -210,7 +178,7 @@ def test_random_changes_and_a_look_at_everything(wiki: Wiki) -> None:
         elif kind == 2:
             name = f"f{rng.randrange(3)}.txt"
             before = files.get((page, name))
-            files[page, name] = attached(wiki, page, name, text.encode(), replaces=before.token if before else "")
+            files[page, name] = attach(wiki, page, name, text.encode(), replaces=before.token if before else "")
             texts[page, name] = text
         elif files:
             at_file = rng.choice(list(files))
@@ -227,7 +195,7 @@ def test_random_changes_and_a_look_at_everything(wiki: Wiki) -> None:
 def test_a_check_finds_and_repairs_what_is_wrong(wiki: Wiki) -> None:
     save(wiki, "Home", "moon")
     commented(wiki, "Home", "rocket stone")
-    attached(wiki, "Home", "plan.txt", b"lunar words")
+    attach(wiki, "Home", "plan.txt", b"lunar words")
     docs = dict(wiki.rows.scan(schema.DOCS))
     comment, file = (next(row for row in docs if kind_of(row) == kind) for kind in ("comment", "file"))
     rows = {term_row(word, key) for key in docs for word in ("rocket", "lunar")}
@@ -256,7 +224,7 @@ def test_preparing_an_older_folder_indexes_comments_and_files(wiki: Wiki, monkey
     monkeypatch.setattr("wikka_port.application_indexes.index_file", lambda *_: None)
     save(wiki, "Home", "moon")
     commented(wiki, "Home", "rocket")
-    attached(wiki, "Home", "plan.txt", b"lunar words")
+    attach(wiki, "Home", "plan.txt", b"lunar words")
     assert found(wiki, "rocket") == found(wiki, "lunar") == []
     monkeypatch.undo()
     wiki.rows.put(SITE, ROW, {NUMBER: b"4"})

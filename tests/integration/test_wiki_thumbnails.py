@@ -9,22 +9,18 @@ import pytest
 from PIL import Image
 
 from tests.support.file_forms import upload
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.consistency import check
 from wikka_port.differences import Kind
 from wikka_port.files.thumbnails import DATA, THUMBS, TYPE, all_rows, thumbnail_row
-from wikka_port.pages import Wiki
 
 
 @pytest.fixture(scope="module", params=["triggers", "application"])
 def web(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WikiClient]:
-    with StoreThread(tmp_path_factory.mktemp("pictures"), trigger_modules=("wikka_port.triggers",)) as store:
-        wiki = Wiki("127.0.0.1", store.port, indexes=request.param)
-        wiki.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("pictures"), request.param) as wiki:
         wiki.save("HomePage", "See [[Town.png]].", author="Ann", base=0)
         yield WikiClient(wiki)
-        wiki.store.close()
 
 
 def town(width: int, height: int) -> bytes:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import Wikka, stored_wiki, wikka_on
 from wikka_port import serve
 from wikka_port.accounts.signing_in import Client
 from wikka_port.accounts.tables import SERVED_ROW, SITE, USERS, user_row
@@ -29,24 +28,16 @@ CLIENT = Client("192.0.2.1", "a test")
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiki]:
-    with StoreThread(tmp_path_factory.mktemp("users")) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path_factory.mktemp("users")) as made:
         yield made
-        made.store.close()
 
 
 @pytest.fixture
-def wikka(wiki: Wiki) -> Any:
-    def run(*words: str) -> Result:
-        where = ["--store", wiki.store.address, "--indexes=application"]
-        command = [words[0]] if words[0] == "admin-link" else list(words[:2])
-        return CliRunner().invoke(main, [*command, *where, *words[len(command) :]])
-
-    return run
+def wikka(wiki: Wiki) -> Wikka:
+    return wikka_on(wiki)
 
 
-def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
+def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Wikka) -> None:
     accounts = accounts_of(wiki)
     added = json.loads(wikka("user", "add", "Ada Lovelace", "--email", "ada@example.org", "--json").stdout)
     assert (added["status"], added["administrator"]) == ("invited", False)
@@ -77,7 +68,7 @@ def test_an_account_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
     assert token not in told
 
 
-def test_links_lead_to_the_wiki_that_started_last(wiki: Wiki, wikka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_lead_to_the_wiki_that_started_last(wiki: Wiki, wikka: Wikka, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its port is not 8080, and another one after the next start."""
 
     def link() -> str:
@@ -101,7 +92,7 @@ def test_links_lead_to_the_wiki_that_started_last(wiki: Wiki, wikka: Any, monkey
     assert serve.serve(replace(given, store_port=1), lambda url: None), "without a store nothing is noted"
 
 
-def test_no_command_frees_a_name_that_was_somebodys(wikka: Any) -> None:
+def test_no_command_frees_a_name_that_was_somebodys(wikka: Wikka) -> None:
     assert wikka("user", "add", "Grace").exit_code == 0
     assert wikka("user", "set", "Grace", "--status", "signed-up").exit_code == 2, "a day later anybody had her pages"
     assert wikka("user", "set", "Grace", "--status", "deleted").exit_code == 0
@@ -113,7 +104,7 @@ def test_no_command_frees_a_name_that_was_somebodys(wikka: Any) -> None:
     assert json.loads(wikka("user", "list", "--status", "deleted", "--json").stdout)[-1]["email"] == ""
 
 
-def test_what_is_refused_says_why(wikka: Any) -> None:
+def test_what_is_refused_says_why(wikka: Wikka) -> None:
     assert wikka("user", "add", "Bob").exit_code == 0
     for words, why in (
         (("add", "bob"), "taken"),
@@ -127,13 +118,13 @@ def test_what_is_refused_says_why(wikka: Any) -> None:
         assert why in done.stderr, words
 
 
-def test_links_are_of_the_public_address(wiki: Wiki, wikka: Any) -> None:
+def test_links_are_of_the_public_address(wiki: Wiki, wikka: Wikka) -> None:
     link = json.loads(wikka("user", "invite", "--public-url", "https://wiki.example/", "--json").stdout)["link"]
     assert link.startswith("https://wiki.example/-/register?invitation=")
     assert wikka("admin-link").stdout.startswith("http://127.0.0.1:8080/-/register?administrator=")
 
 
-def test_a_link_for_the_first_administrator_is_offered_until_there_is_one(wiki: Wiki, wikka: Any) -> None:
+def test_a_link_for_the_first_administrator_is_offered_until_there_is_one(wiki: Wiki, wikka: Wikka) -> None:
     assert first_admin_link(wiki, "http://x") is not None
     wikka("user", "add", "Root user", "--admin")
     assert first_admin_link(wiki, "http://x") is not None, "it has no password yet"
@@ -151,7 +142,7 @@ def test_mail_needs_to_know_where_links_lead(tmp_path: Path) -> None:
         assert (done.exit_code, why in done.stderr) == (2, True), done.stderr
 
 
-def test_a_key_from_its_making_to_its_end(wiki: Wiki, wikka: Any) -> None:
+def test_a_key_from_its_making_to_its_end(wiki: Wiki, wikka: Wikka) -> None:
     accounts = accounts_of(wiki)
     accounts.directory.make("Key Owner", status="active")
     made = wikka("user", "key", "Key Owner", "--scope", "read", "--scope", "write", "--label", "a report")

@@ -11,7 +11,7 @@ from werkzeug.test import Client
 
 from columnar.client import Connection
 from tests.support.sent_calls import counted_calls
-from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.sessions import Sessions
@@ -37,13 +37,10 @@ ACCOUNT = 1  # the row of who is signed in
 
 @pytest.fixture
 def wiki(tmp_path: Path) -> Iterator[Wiki]:
-    with StoreThread(tmp_path) as store:
-        made = Wiki("127.0.0.1", store.port, indexes="application")
-        made.prepare()
+    with stored_wiki(tmp_path) as made:
         made.save("Plain", "A text without links.", author="a", base=0)
         made.save("Linking", "To [[Plain]] and [[Nowhere]].", author="a", base=0)
         yield made
-        made.store.close()
 
 
 @pytest.fixture

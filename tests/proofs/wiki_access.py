@@ -17,9 +17,8 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import CHROMIUM, FLAGS
 from tests.support import axe
-from tests.support.seen_pages import pages, rich_scene, show
+from tests.support.seen_pages import pages, running_scene, show
 from tests.support.wiki_scene import Scene
-from tests.support.wiki_server import running_wiki
 
 
 class Looking:
@@ -56,10 +55,9 @@ class Looking:
 def main() -> None:
     """Look at every page of the wiki as people with other eyes and hands do."""
     began_s = time.monotonic()
-    scene = rich_scene()
-    with running_wiki(scene.wiki) as server, sync_playwright() as running:
+    with running_scene() as (scene, url), sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        looking = Looking(browser, server.url, scene)
+        looking = Looking(browser, url, scene)
         found = looking.axe() + looking.widths()
         browser.close()
     for problem in found:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from tests.support.attack.browsing import ANOTHER
 from tests.support.page_forms import Form, read
 from tests.support.rich_page import RICH_PAGE
 from tests.support.wiki_scene import ROLES, Scene, forms, handler_of
+from tests.support.wiki_server import running_wiki
 from wikka_port.config import MailConfig
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.urls import PAGE_HANDLERS, SITE_HANDLERS, page_path, site_path
@@ -96,6 +98,20 @@ def rich_scene() -> Scene:
     save("Hidden", "for some", author="Root", base=0, owner="Root")
     rights.change("Hidden", PageRights("Root"), "Root", {Privilege.READ: "Root"})
     return scene
+
+
+@contextmanager
+def running_scene() -> Iterator[tuple[Scene, str]]:
+    """Yield a rich scene, and the address of its server."""
+    scene = rich_scene()
+    with running_wiki(scene.wiki) as server:
+        yield scene, server.url
+
+
+def sign_in(page: Any, url: str, scene: Scene, role: str) -> None:
+    """Give the page's browser context the session of that role of the scene."""
+    cookie = session_cookie(scene.browsers[role])
+    page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
 
 
 def press(selector: str, **fields: str) -> Callable[[Any], None]:
@@ -192,8 +208,7 @@ def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
     """Show a page in a browser context of its own."""
     page.context.clear_cookies()
     if seen.role in PEOPLE:
-        cookie = session_cookie(scene.browsers[seen.role])
-        page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": url}])
+        sign_in(page, url, scene, seen.role)
     page.goto(url + seen.at(scene))
     assert page.locator(".me").count() == (seen.role in PEOPLE) or not page.locator("header.bar").count(), seen
     if seen.before is not None:
@@ -202,6 +217,10 @@ def show(page: Any, url: str, scene: Scene, seen: Seen) -> None:
         page.on("dialog", _accept)
         seen.then(page)
         page.remove_listener("dialog", _accept)
+
+
+def named(name: str) -> Seen:
+    return next(seen for seen in pages() if seen.name == name)
 
 
 REFUSED: Final = frozenset({"missing", "forbidden", "draft gone", "refused"})

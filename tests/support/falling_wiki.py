@@ -1,0 +1,61 @@
+"""A wiki on a store whose processes fall after a step of their work: nothing behind that step is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from wikka_port.pages import Wiki
+
+_BEGINNING_MS: Final = 1_790_000_000_000
+_TICK_MS: Final = 1_000
+
+
+class Fallen(BaseException):
+    """The process is dead: nothing cleans up behind it."""
+
+
+class Clock:
+    """A time of day that goes on by a second with each look."""
+
+    def __init__(self) -> None:
+        self.now = _BEGINNING_MS
+
+    def __call__(self) -> int:
+        self.now += _TICK_MS
+        return self.now
+
+
+class FallingWiki:
+    """A wiki that the application indexes, its clock, and processes that fall after a step."""
+
+    def __init__(self, port: int, kind: str, *heard: str) -> None:
+        """Take the store's ``port``, and ``plain`` as the kind of a plain HBase.
+
+        ``heard`` are parts of a wiki that tell their steps, beside its mover.
+        """
+        self.port, self.kind, self.clock = port, kind, Clock()
+        self._heard = ("mover", *heard)
+        self.wiki = self.opened()
+
+    def opened(self) -> Wiki:
+        wiki = Wiki("127.0.0.1", self.port, indexes="application", clock=self.clock)
+        wiki.store._is_columnar = self.kind != "plain"
+        return wiki
+
+    def fall(self, step: str, work: Callable[[Wiki], object]) -> bool:
+        """Run ``work`` in a process that falls after the step; return whether it reached it."""
+        wiki = self.opened()
+
+        def reached(done: str) -> None:
+            if done == step:
+                raise Fallen
+
+        for part in self._heard:
+            getattr(wiki, part).on_step_done = reached
+        with suppress(Fallen):
+            work(wiki)
+            return False
+        wiki.store.close()
+        return True
