@@ -19,6 +19,8 @@ paragraph here.  A new table or cell that an older program ignores gets none.
     4   A page's row has its files (``file:``); their versions lie in ``files`` under the key of the page's history.
     5   ``backlinks`` has the files that texts name, under keys of their own (``file_uses``); ``terms`` and ``docs``
         have the words of comments and files (``search.beside_pages``).
+    6   ``terms`` and ``docs`` have the characters of pairs besides (``search.words``); an older program would leave
+        those of words that an edit removes.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ from columnar.client import Connection
 from wikka_port.accounts.tables import SITE
 from wikka_port.schema import TableSpec
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 INCLUDES_LISTED: Final = 1  # the first with included pages in ``backlinks``
 ROW: Final = b"format"
 NUMBER: Final = b"secret:number"
 FIRST: Final = b"secret:first"
+CHARACTERS_INDEXED: Final = 6  # the first in which a search for one character finds it within words
 FILES_NAMED: Final = 5  # the first with the files that texts name in ``backlinks``
 FILES_KNOWN: Final = 4  # the first with files; pages of older folders show pictures from anywhere
 

@@ -7,6 +7,7 @@
     format 0                pages that include others are listed as linking there (``list_includes``)
     below format 5          files that texts name are listed (``list_named_files``), and the words of comments and
                             files are indexed (``index_beside_pages``)
+    below format 6          the words of Chinese, Japanese and Korean texts are indexed anew (``index_characters``)
     triggers of OLDER       the new trigger is added from the beginning, so it gets every page.  Then each old trigger
                             is removed when it has delivered its changes; it stays if that takes over OLDER_WAIT_MS
 
@@ -40,8 +41,13 @@ from wikka_port.files.thumbnails import TABLES as THUMB_TABLES
 from wikka_port.link_index import targets_of
 from wikka_port.moving.journal import TABLES as MOVE_TABLES
 from wikka_port.notices.notice_rows import TABLES as NOTICE_TABLES
-from wikka_port.page_rows import is_there, stamp_of
+from wikka_port.page_changes import alone
+from wikka_port.page_rows import Cells, is_there, stamp_of
 from wikka_port.schema import TableSpec
+from wikka_port.search import indexing
+from wikka_port.search.beside_pages import key_of_file, kind_of, page_of_file, row_of_comment
+from wikka_port.search.postings import STEMS
+from wikka_port.search.words import PAIRED
 
 OLDER_WAIT_MS: Final = 10_000
 _OF_FILES: Final = (*FILE_TABLES, *THUMB_TABLES)
@@ -53,6 +59,8 @@ _CALL: Final = rb"\{\{\s*[iI][nN][cC][lL][uU][dD][eE]\s"
 _FILE: Final = rb"\.[A-Za-z0-9]{1,10}[^A-Za-z0-9.,;:]"  # the end of a file's name, if it may be in a link
 _FILTER: Final = b"SingleColumnValueFilter('body', 'latest', =, 'regexstring:%s', true, true)"
 _CONTENT: Final = (b"meta", b"body", b"user", b"note")
+_IN_PAIRS: Final = "".join(one if one == "-" else rf"\x{{{ord(one):x}}}" for one in PAIRED).encode()
+_WITH_PAIRS: Final = b"SingleColumnValueFilter('d', 'stems', =, 'regexstring:[%s]{2}', true, true)" % _IN_PAIRS
 
 
 def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
@@ -69,6 +77,8 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
     if folder.number < folder_format.FILES_NAMED and schema.PAGES.decode() not in folder.missing:
         list_named_files(connection)
         index_beside_pages(connection)
+    if folder.number < folder_format.CHARACTERS_INDEXED and schema.PAGES.decode() not in folder.missing:
+        index_characters(connection)
     folder_format.note(connection, is_new=schema.PAGES.decode() in folder.missing)
     return _older_that_stay(connection) if with_triggers else []
 
@@ -178,6 +188,49 @@ def index_beside_pages(connection: Connection) -> None:
                 index_file(connection, row, column[len(FILE) :].decode(), at_ms)
 
 
+def index_characters(connection: Connection) -> int:
+    """Write all words of documents with Chinese, Japanese or Korean words; return the number of such documents.
+
+    Older programs indexed pairs of characters alone.  Each document is written a millisecond after its last change, so
+    that no deletion of that change hides what is written, and later changes have later timestamps.  A second call
+    changes nothing.  O(all stems), filtered by the store, and O(these documents).
+    """
+    count = 0
+    for begin in _STEPS:
+        found = connection.table(schema.DOCS).scan(
+            row_prefix=begin, columns=[STEMS], filter=_WITH_PAIRS, batch_size=200, include_timestamp=True
+        )
+        changed = {key: stamped[STEMS][1] for key, stamped in found}
+        for key, at_ms in changed.items():
+            _INDEX_ANEW[kind_of(key)](connection, key, at_ms + 1)
+        count += len(changed)
+    return count
+
+
+def _index_page(connection: Connection, key: bytes, at_ms: int) -> None:
+    change = _whole(key, connection.table(schema.PAGES).row(key, columns=list(_CONTENT)))
+    if change is not None:
+        carry_out(connection, alone(indexing.index([change], connection)), at_ms)
+
+
+def _index_comment(connection: Connection, key: bytes, at_ms: int) -> None:
+    row = row_of_comment(key)
+    cells = connection.table(COMMENTS).row(row, columns=[CELLS_FAMILY])
+    if OP in cells:
+        index_comment(connection, row, {}, cells, at_ms)
+
+
+def _index_file(connection: Connection, key: bytes, at_ms: int) -> None:
+    page = page_of_file(key)
+    for column in connection.table(schema.PAGES).row(page, columns=[FILE_FAMILY]):
+        name = column[len(FILE) :].decode() if column.startswith(FILE) else ""
+        if name and key_of_file(page, name) == key:
+            index_file(connection, page, name, at_ms)
+
+
+_INDEX_ANEW: Final = {"page": _index_page, "comment": _index_comment, "file": _index_file}
+
+
 def _pages_with(connection: Connection, pattern: bytes) -> Iterator[Change]:
     """Yield the pages whose texts match ``pattern``, as changes after which all index cells are written."""
     for begin in _STEPS:
@@ -185,8 +238,16 @@ def _pages_with(connection: Connection, pattern: bytes) -> Iterator[Change]:
             row_prefix=begin, columns=list(_CONTENT), filter=_FILTER % pattern, batch_size=50
         )
         for row, cells in found:
-            if is_there(cells):
-                at_ms = stamp_of(cells)
-                steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
-                # attempt=2: all index cells are written, whatever the indexes have
-                yield Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2)
+            change = _whole(row, cells)
+            if change is not None:
+                yield change
+
+
+def _whole(row: bytes, cells: Cells) -> Change | None:
+    """Return a page as a change after which all index cells are written, or None if there is no page."""
+    if not is_there(cells):
+        return None
+    at_ms = stamp_of(cells)
+    steps = tuple(ChangedCell("put", column, at_ms, value) for column, value in cells.items())
+    # attempt=2: all index cells are written, whatever the indexes have
+    return Change(schema.PAGES, row, at_ms, "", steps, cells, {}, attempt=2)

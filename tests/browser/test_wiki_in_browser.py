@@ -194,6 +194,19 @@ def test_names_are_offered_while_one_is_typed_and_chosen_by_keys(open_page: Any,
     page.wait_for_selector("text=you can create it")
 
 
+def test_names_are_offered_for_one_character_of_chinese(open_page: Any, server: WikiServer) -> None:
+    server.wiki.save("潮汐", "海の動き", author="Ann", base=0)
+    page = open_page()
+    page.goto("/-/recentchanges")
+    page.keyboard.press("/")
+    page.keyboard.insert_text("潮")
+    assert page.wait_for_selector("#suggestions [role=option]").inner_text() == "潮汐"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".provenance")
+    assert page.inner_text(".content h1, .content p") == "海の動き"
+
+
 def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(open_page: Any, server: WikiServer) -> None:
     server.wiki.save("Moon", "intro\n====Crew of it====\nthree men", author="Ann", base=0)
     page = open_page()

@@ -24,15 +24,19 @@ from wikka_port.page_languages import LANGUAGES_ROW, column
 from wikka_port.pages import Wiki
 from wikka_port.search import searching, suggesting
 from wikka_port.search.found_documents import Readable, Rights
+from wikka_port.search.postings import STEMS, pack_stems, parse_stems, stem_of_row
 from wikka_port.search.query import parse
 from wikka_port.search.searching import COUNTED, PER_PAGE
+from wikka_port.search.words import is_character
 
 SEED = int(os.environ.get("COLUMNAR_SEED", "20261124"))
 VOCABULARY = (
     *("moon", "landing", "lunar", "apollo", "rocket", "sea", "stone", "river"),
     *("moons", "Häuser", "Haus", "новый", "нового"),
     *("history", "Ünïted", "nations", "東京都", "don't", "well-known"),
+    *("潮汐", "赤潮", "潮", "5月に", "本第3章"),
 )
+ASKED = (*VOCABULARY, "都", "汐", "月", "5月", "第3章", "京都")
 AUTHORS = ("Ann", "JonasW", "Zoë")
 
 
@@ -94,9 +98,9 @@ def random_body(rng: random.Random) -> str:
 def random_query(rng: random.Random) -> str:
     parts = []
     for _ in range(rng.randrange(1, 4)):
-        word = rng.choice(VOCABULARY)
-        two = f"{word} {rng.choice(VOCABULARY)}"
-        plain = (word, word, word.upper(), f"-{word}", f"{word} or {rng.choice(VOCABULARY)}")
+        word = rng.choice(ASKED)
+        two = f"{word} {rng.choice(ASKED)}"
+        plain = (word, word, word.upper(), f"-{word}", f"{word} or {rng.choice(ASKED)}")
         parts.append(rng.choice((*plain, f'"{two}"', f'-"{two}"', "category:Sky", "in:P1", "by:jonasw")))
     return " ".join(parts)
 
@@ -145,6 +149,68 @@ def test_an_edit_is_found_by_the_next_request_and_what_went_is_not(wiki: Wiki) -
         save(wiki, "Diary", f"today was day number{n}")
         assert found(wiki, f"number{n}") == {"Diary"}
         assert found(wiki, f"number{n - 1}") == set()
+
+
+def test_one_character_is_found_wherever_it_stands(wiki: Wiki) -> None:
+    save(wiki, "潮汐", "海の動き")
+    save(wiki, "Tides", f"{'何もない日。' * 100}The tide, 昔の赤潮が出る, in 5月に")
+    save(wiki, "Alone", "潮")
+    save(wiki, "Others", "한국어 ไทย カタカナ 本第3章節")
+    all_of_them = {"潮汐", "Tides", "Alone"}
+    assert found(wiki, "潮") == found(wiki, '"潮"') == found(wiki, "潮 kind:page") == all_of_them
+    assert found(wiki, "潮 in:Ti") == {"Tides"}
+    assert found(wiki, "潮 by:Ben") == found(wiki, "潮 kind:file") == set()
+    assert (found(wiki, "tide 潮"), found(wiki, "tide -潮")) == ({"Tides"}, set())
+    assert found(wiki, "潮 -tide") == {"潮汐", "Alone"}
+    assert (found(wiki, "潮 -汐"), found(wiki, "汐 or 国 or 赤")) == ({"Tides", "Alone"}, {"潮汐", "Tides"})
+    assert found(wiki, "5月") == found(wiki, '"tide 昔"') == found(wiki, '"tide 昔" 潮') == {"Tides"}
+    assert found(wiki, "第3章") == found(wiki, '"第3"') == found(wiki, "本第3章節") == {"Others"}
+    assert found(wiki, "3節") == found(wiki, "本3") == set(), "what stands between counts"
+    assert found(wiki, '"潮 昔"') == found(wiki, "5日") == found(wiki, '"潮 -昔"') == set()
+    assert found(wiki, "국") == found(wiki, "タ") == found(wiki, "ไทย") == {"Others"}
+    assert found(wiki, "ท") == set(), "Thai is searched by words, as Latin is"
+    first, *_ = hits = wiki.search(parse("潮"), pages=4).hits
+    assert {hit.name for hit in hits[1:]} == {"Tides", "Alone"}
+    assert first.title == [("潮", True), ("汐", False)], "a character in the name counts most"
+    (passage,) = (hit.passage for hit in hits if hit.name == "Tides")
+    assert [text for text, is_marked in passage if is_marked] == ["潮"]
+    assert "昔の赤" in passage[0][0] + passage[1][0]
+    save(wiki, "Tides", "The tide")
+    assert found(wiki, "潮") == {"潮汐", "Alone"}
+    assert found(wiki, "月") == set()
+    assert check(wiki).differences == ()
+
+
+def test_a_common_character_is_read_in_part_as_a_common_word_is(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(40):
+        save(wiki, f"P{n}", f"潮流 word{n % 4}")
+    monkeypatch.setattr(searching, "PER_BUCKET", 1)
+    result = wiki.search(parse("潮"), pages=40)
+    assert result.is_cut
+    assert 10 <= result.count <= 32, "two of each of 16 rows at most"
+    monkeypatch.setattr(searching, "PER_BUCKET", 3)
+    assert wiki.search(parse("潮"), pages=40).is_cut
+    assert found(wiki, "word1 潮") == {f"P{n}" for n in range(1, 40, 4)}
+    assert not wiki.search(parse("word1 潮"), pages=40).is_cut
+    assert found(wiki, "word1 -流") == set()
+
+
+def test_check_brings_the_characters_to_an_index_without_them(wiki: Wiki) -> None:
+    save(wiki, "潮汐", "潮流が変わる moon")
+    save(wiki, "Moon", "moon")
+    terms, docs = (dict(wiki.rows.scan(name)) for name in (schema.TERMS, schema.DOCS))
+    key = page_key("潮汐")
+    for row, cells in terms.items():
+        if is_character(stem_of_row(row)):
+            wiki.rows.delete(schema.TERMS, row, list(cells))
+    pairs = [stem for stem in parse_stems(docs[key][STEMS]) if not is_character(stem)]
+    wiki.rows.put(schema.DOCS, key, {STEMS: pack_stems(pairs)})
+    assert (found(wiki, "潮"), found(wiki, "潮流")) == (set(), {"潮汐"})
+    seen = check(wiki, repair=True)
+    assert {(one.table, one.row) for one in seen.differences} == {(schema.TERMS, key), (schema.DOCS, key)}
+    assert (seen.left, found(wiki, "潮"), found(wiki, "る")) == ((), {"潮汐"}, {"潮汐"})
+    assert dict(wiki.rows.scan(schema.TERMS)) == terms
+    assert dict(wiki.rows.scan(schema.DOCS)) == docs
 
 
 def test_words_are_found_by_the_rules_of_the_language_of_their_page(wiki: Wiki) -> None:
@@ -293,6 +359,20 @@ def test_headings_are_suggested_by_their_words_with_their_pages(wiki: Wiki, monk
     assert {one.page for one in wiki.suggested_headings("landing", most=8)} == {"Mars"}
     monkeypatch.setattr(suggesting, "HEADING_WORDS", 2)
     assert wiki.suggested_headings("landing", most=8) == []
+
+
+def test_characters_within_names_and_headings_are_suggested(wiki: Wiki) -> None:
+    for name in ("潮汐", "赤潮", "新東京都庁", "Moon"):
+        save(wiki, name, "====大潮の日====\n潮")
+    assert wiki.suggested("潮", most=8) == ["潮汐", "赤潮"]
+    assert wiki.suggested("汐", most=8) == ["潮汐"]
+    assert wiki.suggested("東京都", most=8) == wiki.suggested("庁", most=8) == ["新東京都庁"]
+    assert wiki.suggested("日", most=8) == [], "it stands in a heading"
+    assert {(one.page, one.text) for one in wiki.suggested_headings("潮", most=8)} == {
+        (name, "大潮の日") for name in ("潮汐", "赤潮", "新東京都庁", "Moon")
+    }
+    assert len(wiki.suggested_headings("大潮", most=8)) == len(wiki.suggested_headings("潮の日", most=8)) == 4
+    assert wiki.suggested_headings("月", most=8) == wiki.suggested_headings("mo", most=8) == []
 
 
 def test_near_names_are_found_in_a_small_wiki_and_by_their_beginnings_in_a_large_one(wiki: Wiki) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.stored_wiki import ADA, KINDS, anybody, attach, save, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
-from wikka_port import schema
+from wikka_port import preparation, schema
 from wikka_port.accounts.tables import SITE
 from wikka_port.comments.comment_rows import REMOVED, Comment
 from wikka_port.comments.stored_comments import NewComment
@@ -27,6 +27,7 @@ from wikka_port.search.beside_pages import kind_of
 from wikka_port.search.found_documents import Rights
 from wikka_port.search.postings import STEMS, column_of, term_row
 from wikka_port.search.query import parse
+from wikka_port.search.words import Terms, terms
 
 SEED = 20261130
 WORDS = ("moon", "landing", "lunar", "rocket", "stone", "Häuser", "東京都", "river-bed", "don't")
@@ -185,6 +186,10 @@ def test_random_changes_and_a_look_at_everything(wiki: Wiki) -> None:
             wiki.files.remove(at_file[0], at_file[1], files.pop(at_file).token, ADA, allow=anybody)
             del texts[at_file]
     settle(wiki)
+    for one in (*"東京都", "月"):
+        having: set[tuple[str, str, int | str]] = {("comment", *at) for at, text in comments.items() if one in text}
+        having |= {("file", *at) for at, text in texts.items() if one in text}
+        assert set(found(wiki, one)) == having, one
     for word in WORDS:
         expected = {("comment", page, number) for (page, number), text in comments.items() if word in text.split()}
         expected |= {("file", page, name) for (page, name), text in texts.items() if word in text.split()}  # type: ignore[misc]
@@ -230,6 +235,26 @@ def test_preparing_an_older_folder_indexes_comments_and_files(wiki: Wiki, monkey
     wiki.rows.put(SITE, ROW, {NUMBER: b"4"})
     assert wiki.prepare() == []
     assert (len(found(wiki, "rocket")), len(found(wiki, "lunar"))) == (1, 1)
+    assert check(wiki, settle=lambda: settle(wiki)).differences == ()
+
+
+def test_preparing_an_older_folder_indexes_characters(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    if wiki.indexes == "triggers":
+        pytest.skip("its worker cannot be made to leave them out")
+    monkeypatch.setattr("wikka_port.search.postings.terms", lambda *given: Terms(terms(*given).stems, []))
+    save(wiki, "Home", "潮 汐 moon")  # an edit deletes the postings of both characters
+    save(wiki, "Home", "潮汐 moon")
+    save(wiki, "Moon", "moon 月")
+    commented(wiki, "Home", "赤潮")
+    attach(wiki, "Home", "潮流.txt", b"moon")
+    attach(wiki, "Home", "words.txt", b"moon")
+    assert (found(wiki, "潮"), len(found(wiki, "潮汐"))) == ([], 1)
+    monkeypatch.undo()
+    wiki.rows.put(SITE, ROW, {NUMBER: b"5"})
+    assert wiki.prepare() == []
+    assert {one[0] for one in found(wiki, "潮")} == {"page", "comment", "file"}
+    assert check(wiki, settle=lambda: settle(wiki)).differences == ()
+    assert wiki.store.run(preparation.index_characters) == 3, "of five documents three have pairs"
     assert check(wiki, settle=lambda: settle(wiki)).differences == ()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -31,7 +33,7 @@ def _matches(query: Query, page: SearchedPage) -> bool:
     parts = _stems(page.name, page.body, page.autolink, page.language)
 
     def says(phrase: tuple[str, ...]) -> bool:
-        return any(f" {' '.join(phrase)} " in part for part in parts)
+        return any(_said(phrase).search(part) for part in parts)
 
     return (
         all(any(says(phrase) for phrase in clause) for clause in query.clauses)
@@ -42,6 +44,21 @@ def _matches(query: Query, page: SearchedPage) -> bool:
         and (query.before_ms is None or page.time_ms < query.before_ms)
         and (not query.category or bool(_categories(query.category) & set(page.linked)))
     )
+
+
+@lru_cache(maxsize=2_000)
+def _said(phrase: tuple[str, ...]) -> re.Pattern[str]:
+    """The phrase among stems with blanks between; a single character of Chinese at its edges may be one of a pair."""
+    words = [re.escape(word) for word in phrase]
+    if _is_alone(phrase[0]):
+        words[0] = f"[^ ]?{words[0]}"
+    if _is_alone(phrase[-1]):
+        words[-1] = f"{words[-1]}[^ ]?"
+    return re.compile(f" {' '.join(words)} ")
+
+
+def _is_alone(word: str) -> bool:
+    return len(word) == 1 and unicodedata.name(word, "").startswith(("CJK ", "HIRAGANA ", "KATAKANA ", "HANGUL "))
 
 
 @lru_cache(maxsize=20_000)

@@ -5,22 +5,26 @@
 
 Comments and files have longer keys (``beside_pages``); all that follows holds for them as for pages.
 
+A stem is that of a word, a pair of neighbouring Chinese, Japanese or Korean characters, or one such character
+(``words.terms``).  So a search for one character reads no more rows than one for a word.
+
 A bucket has a sixteenth of a stem's pages, so no row grows with all of them.  A posting has the number of times that
 the stem occurs in the title, the headings and the text, and the page's rough length: the power of two above its number
-of words.  So an edit changes only the postings of the words that it touches, unless the page's length crosses a power
-of two, which changes all its postings.
+of words, in which pairs count and their characters do not.  So an edit changes only the postings of the words that it
+touches, unless the page's length crosses a power of two, which changes all its postings.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from wikka_port.markup.formats import WIKKA
 from wikka_port.page_languages import ENGLISH
 from wikka_port.search.page_text import page_text, title_text
-from wikka_port.search.words import stems
+from wikka_port.search.words import terms
 
 POSTINGS_FAMILY: Final = b"p"
 POSTING: Final = b"p:"
@@ -57,9 +61,9 @@ def of_page(name: str, body: str, *, autolink: bool, markup: str = WIKKA, langua
 
 def of_parts(title_words: str, heading_words: str, text_words: str, language: str = ENGLISH) -> Postings:
     """Return the postings of a document by stem."""
-    parts = (title_words, heading_words, text_words)
-    title, headings, text = (Counter(stems(part, language)) for part in parts)
-    length = min(_MOST, (title.total() + headings.total() + text.total()).bit_length())
+    parts = [terms(part, language) for part in (title_words, heading_words, text_words)]
+    length = min(_MOST, sum(len(part.stems) for part in parts).bit_length())
+    title, headings, text = (Counter(chain(part.stems, part.characters)) for part in parts)
     return {
         stem: bytes((min(_MOST, title[stem]), min(_MOST, headings[stem]), min(_MOST, text[stem]), length))
         for stem in {**title, **headings, **text}

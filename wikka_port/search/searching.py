@@ -40,7 +40,7 @@ from wikka_port.search.postings import (
 )
 from wikka_port.search.query import Phrase, Query
 from wikka_port.search.snippets import Piece, marked, passage, plain_passage, spot
-from wikka_port.search.words import neighbours, stem_of, stems
+from wikka_port.search.words import is_character, neighbours, stem_of, stems
 
 POSTINGS: Final = 20_000  # read of one word
 PER_BUCKET: Final = POSTINGS // len(BUCKETS)
@@ -339,15 +339,30 @@ def _hit_beside(one: Document, wanted: Collection[str]) -> Hit:
 
 
 def _stands(phrase: Phrase, parts: list[list[str]]) -> bool:
-    """Return whether the words of the phrase are consecutive in one of the parts."""
-    length = len(phrase)
+    """Return whether the words of the phrase are consecutive in one of the parts.
+
+    A single character at an edge of the phrase may belong to a pair there.
+    """
+    first, length = phrase[0], len(phrase)
     if length == 1:
-        return any(phrase[0] in part for part in parts)
+        return any(first in part or (is_character(first) and any(first in stem for stem in part)) for part in parts)
+    if is_character(first) or is_character(phrase[-1]):
+        return any(_fits(phrase, part, at) for part in parts for at in range(len(part) - length + 1))
     for part in parts:
         for at, stem in enumerate(part):
-            if stem == phrase[0] and tuple(part[at : at + length]) == phrase:
+            if stem == first and tuple(part[at : at + length]) == phrase:
                 return True
     return False
+
+
+def _fits(phrase: Phrase, part: list[str], at: int) -> bool:
+    """Return whether the words of the phrase stand at ``at``, the first and the last perhaps within pairs."""
+    first, last, end = phrase[0], phrase[-1], at + len(phrase) - 1
+    return (
+        (part[at] == first or (is_character(first) and part[at].endswith(first)))
+        and (part[end] == last or (is_character(last) and part[end].startswith(last)))
+        and tuple(part[at + 1 : end]) == phrase[1:-1]
+    )
 
 
 # --- words that stand nowhere --------------------------------------------------------------------

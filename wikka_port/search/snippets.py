@@ -2,6 +2,9 @@
 
 A passage is the part of at most PASSAGE_CHARS characters with the most different words of the query.  If there are
 several such parts, it is the one with the most occurrences, then the earliest.  It is cut at blanks.
+
+Chinese, Japanese and Korean text is searched for its pairs and characters as it was typed, so a passage may be missed
+whose characters are composed of parts.  It is cut behind its sentences and commas, for it has few blanks.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from typing import Final, NamedTuple
 from wikka_port.markup.formats import WIKKA
 from wikka_port.page_languages import ENGLISH
 from wikka_port.search.page_text import PageText, page_text
-from wikka_port.search.words import Word, stem_of, words
+from wikka_port.search.words import PAIRED, Word, is_paired, occurrences, stem_of
 
 PASSAGE_CHARS: Final = 220
 _READ_CHARS: Final = 200_000  # of a text; if these contain no word of the query, the text's beginning is shown
 _FRAGMENT_CHARS: Final = 700  # of markup that are parsed for a passage
 SEPARATOR: Final = " · "  # between a heading and the text below it
 _AROUND: Final = 60  # characters shown before the first word
+_SENTENCE_END: Final = re.compile(r"\. |[\u3002\uff01\uff1f]")  # the full stops and marks of Chinese and Japanese
+_BREAK: Final = re.compile(r"[ \u3001\uff0c\uff1b]")  # a blank, or their commas
 
 Piece = tuple[str, bool]  # text, whether it is marked
 
@@ -73,30 +78,40 @@ def plain_passage(text: str, wanted: Collection[str], language: str = ENGLISH) -
 def _without_headings(read: PageText, wanted: Collection[str], language: str) -> str:
     """Return the running text; if it has none of the words, put the headings with the words before it."""
     text = " ".join(read.text.split())
-    if text and (not wanted or any(word.stem in wanted for word in words(text, language))):
+    if text and (not wanted or any(occurrences(text, wanted, language))):
         return text
     headings = [" ".join(line.split()) for line in read.headings.splitlines()]
-    named = [line for line in headings if any(word.stem in wanted for word in words(line, language))]
+    named = [line for line in headings if any(occurrences(line, wanted, language))]
     return SEPARATOR.join(part for part in [*(named or headings), text] if part)
 
 
 def _hits(body: str, wanted: Collection[str], language: str) -> list[Word]:
     """Return the words of ``body`` with the wanted stems; words with accents may be missed."""
-    if not wanted:
-        return []
-    begins = "|".join(re.escape(stem[: max(2, len(stem) - 1)]) for stem in sorted(wanted))
-    found = re.finditer(f"(?<![^\\W_])(?:{begins})[\\w'\u2019]*", body, re.IGNORECASE)
-    return [Word(stem, *hit.span()) for hit in found if (stem := stem_of(hit.group(), language)) in wanted]
+    pairs = sorted(filter(is_paired, wanted), key=len, reverse=True)
+    spelled = sorted(stem for stem in wanted if not is_paired(stem))
+    hits: list[Word] = []
+    if spelled:
+        begins = "|".join(re.escape(stem[: max(2, len(stem) - 1)]) for stem in spelled)
+        pattern = f"(?<![^\\W_{PAIRED}])(?:{begins})(?:[^\\W{PAIRED}]|['\u2019])*"
+        found = re.finditer(pattern, body, re.IGNORECASE)
+        hits += (Word(stem, *hit.span()) for hit in found if (stem := stem_of(hit.group(), language)) in wanted)
+    if pairs:  # neighbouring pairs overlap
+        found = re.finditer(f"(?=({'|'.join(pairs)}))", body)
+        hits += (Word(hit.group(1), *hit.span(1)) for hit in found)
+        hits.sort(key=lambda hit: hit.start)
+    return hits
 
 
 def _line_start(body: str, at: int) -> int:
-    """Return the beginning of the line; in a long line that of the sentence, or a blank shortly before ``at``."""
+    """Return the beginning of the line; in a long line that of the sentence, or a break shortly before ``at``."""
     line = body.rfind("\n", 0, at) + 1
     if at - line <= _AROUND:
         return line
-    sentence = body.rfind(". ", line, at)
-    near = body.find(" ", at - _AROUND, at) + 1 or at
-    return sentence + 2 if sentence >= 0 and at - sentence <= 2 * _AROUND else near
+    sentences = [found.end() for found in _SENTENCE_END.finditer(body, max(line, at - 2 * _AROUND), at)]
+    if sentences:
+        return sentences[-1]
+    near = _BREAK.search(body, at - _AROUND, at)
+    return near.end() if near is not None else at
 
 
 def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, continues: bool) -> list[Piece]:
@@ -113,13 +128,18 @@ def _cut(plain: str, wanted: Collection[str], language: str, *, is_begun: bool, 
 
 
 def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[Piece]:
-    """Return a short text as pieces, with the wanted words marked."""
+    """Return a short text as pieces, with the wanted words marked; words that touch each other have one mark."""
+    spans: list[tuple[int, int]] = []
+    for _, start, end in occurrences(text, wanted, language):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
     pieces: list[Piece] = []
     at = 0
-    for word in words(text, language):
-        if word.stem in wanted and word.start >= at:
-            pieces += [(text[at : word.start], False), (text[word.start : word.end], True)]
-            at = word.end
+    for start, end in spans:
+        pieces += [(text[at:start], False), (text[start:end], True)]
+        at = end
     pieces.append((text[at:], False))
     return [piece for piece in pieces if piece[0]]
 

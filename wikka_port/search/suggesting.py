@@ -1,9 +1,10 @@
 """Completions of a text that is being typed: names that begin with it, names with its words, and headings with them.
 
-The last word may be unfinished: any word that begins with it counts.  Names come from the index of names and from the
-words of titles; only names are read.  For headings, the index of words tells which pages have a word in a heading, and
-the texts of these pages are read.  At most HEADING_PAGES pages and HEADING_CHARS characters are read, and no page of
-more than 2 ** HEADING_WORDS words.  The constants of this module bound every call.
+The last word may be unfinished: any word that begins with it counts.  A typed word that begins with a Chinese, Japanese
+or Korean character may stand within a word, since these have few blanks.  Names come from the index of names and from
+the words of titles; only names are read.  For headings, the index of words tells which pages have a word in a heading,
+and the texts of these pages are read.  At most HEADING_PAGES pages and HEADING_CHARS characters are read, and no page
+of more than 2 ** HEADING_WORDS words.  The constants of this module bound every call.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from wikka_port.search.beside_pages import kind_of
 from wikka_port.search.found_documents import Readable
 from wikka_port.search.page_text import headings, title_text
 from wikka_port.search.postings import POSTINGS_FAMILY, Posting, key_of, parse_posting
+from wikka_port.search.words import PAIRED, is_paired
 from wikka_port.store import rows_in_steps
 
 TYPED_CHARS: Final = 100  # of the typed text; the rest is ignored
 ROWS: Final = 128  # of ``terms``, whose stems begin like the last word
 POSTINGS: Final = 100  # read of each such row
 CANDIDATES: Final = 500
-_BEGIN: Final = 4  # first letters of a word by which stems are found: a stem may be shorter than the typed word
+# First letters of a word by which stems are found: a stem may be shorter than the typed word.
+_BEGIN: Final = re.compile(f"[{PAIRED}]{{1,2}}|[^{PAIRED}]{{1,4}}")
 HEADING_PAGES: Final = 16
 HEADING_CHARS: Final = 60_000  # of texts whose headings are read: some 15 ms
 HEADING_WORDS: Final = 13
-SHORTEST: Final = 3  # letters of the last word; fewer letters begin words of too many headings
+SHORTEST: Final = 3  # letters of the last word; fewer begin words of too many headings.  1 of those taken in pairs
 _STEP: Final = 8  # pages read together
 _WORDS: Final = re.compile(r"\w+")
 
@@ -71,13 +74,18 @@ def _with_words(connection: Connection, text: str) -> list[str]:
 
 def _has(name: str, parts: list[str]) -> bool:
     words = folded(title_text(name)).split()
-    return all(any(word.startswith(part) for word in words) for part in parts)
+    return all(any(_begins(word, part) for word in words) for part in parts)
+
+
+def _begins(word: str, part: str) -> bool:
+    """Return whether a word begins with the typed one, or has it inside if that is of the characters in pairs."""
+    return word.startswith(part) or (is_paired(part) and part in word)
 
 
 def _postings(connection: Connection, part: str) -> Iterator[tuple[bytes, Posting]]:
     """Yield keys of pages with a word that may begin with ``part``, each with the word's posting."""
     rows = connection.table(schema.TERMS).scan(
-        row_prefix=part[:_BEGIN].encode(),
+        row_prefix=_BEGIN.findall(part)[0].encode(),
         columns=[POSTINGS_FAMILY],
         filter=f"ColumnPaginationFilter({POSTINGS}, 0)",
         batch_size=ROWS,
@@ -98,7 +106,7 @@ def suggested_headings(
     Headings that begin with the typed text come first, then shorter ones before longer ones.
     """
     parts = _WORDS.findall(folded(typed[:TYPED_CHARS].replace("_", " ")))
-    if not parts or len(parts[-1]) < SHORTEST:
+    if not parts or (len(parts[-1]) < SHORTEST and not is_paired(parts[-1])):
         return []
     found: list[HeadingOf] = []
     left = HEADING_CHARS
@@ -142,5 +150,5 @@ def _headings_of(name: str, body: str, cells: Cells, parts: Sequence[str]) -> It
     for heading in headings(body, autolink=autolink_of(cells), markup=markup_of(cells)):
         words = _WORDS.findall(folded(heading.text))
         is_name = folded(heading.text) in folded(title_text(name)).split("\n")  # its page is suggested already
-        if not is_name and all(any(word.startswith(part) for word in words) for part in parts):
+        if not is_name and all(any(_begins(word, part) for word in words) for part in parts):
             yield HeadingOf(name, heading.text, heading.id)

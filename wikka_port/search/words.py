@@ -3,7 +3,8 @@
 A word is a run of letters, digits and the marks that belong to letters; an apostrophe inside a word belongs to it.
 Case and accents do not count (``schema.folded``).  Snowball computes the stem of a word by the language of its page, so
 that "landings" finds "landing".  Text in Chinese, Japanese or Korean is cut into pairs of neighbouring characters; a
-single such character is a word.
+single such character is a word.  The index has each character of a pair besides, so that one character is found
+wherever it stands.
 
 A neighbour of a word has one letter wrong, missing or added, or two neighbouring letters swapped.  Letters of the
 word's alphabets, and letters that the word has already, are tried as wrong or added letters.  Latin words and their
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
@@ -27,15 +28,22 @@ from wikka_port.schema import folded
 
 WORD_CHARS: Final = 40  # a longer word counts by its beginning
 _REMEMBERED: Final = 65_536  # stems of words seen before: some 10 MB
-_PAIRED: Final = re.compile(
-    "[\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
+# Characters that are taken in pairs, as a part of a class of characters.
+PAIRED: Final = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_PAIRED: Final = re.compile(f"[{PAIRED}]+")
 
 
 class Word(NamedTuple):
     stem: str
     start: int  # in the text
     end: int
+
+
+class Terms(NamedTuple):
+    """Stems and characters that the index has of a text."""
+
+    stems: list[str]  # of ``words``, in order
+    characters: list[str]  # those of pairs, each as often as it stands in the text
 
 
 def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
@@ -54,7 +62,12 @@ def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
 
 def stems(text: str, language: str = ENGLISH) -> list[str]:
     """Return the stems of ``words``, without positions; some five times as fast."""
-    found: list[str] = []
+    return terms(text, language).stems
+
+
+def terms(text: str, language: str = ENGLISH) -> Terms:
+    """Return the stems of ``words``, and the characters of their pairs.  O(len(text))."""
+    found, characters = list[str](), list[str]()
     for typed in _runs().findall(text.replace("_", " ")):
         word = _composed(typed)
         if word.isascii() or not _PAIRED.search(word):
@@ -62,7 +75,35 @@ def stems(text: str, language: str = ENGLISH) -> list[str]:
                 found.append(stem)
         else:
             found += (one.stem for one in _mixed(word, 0, language))
-    return found
+            characters += (one for run in _PAIRED.findall(word) if len(run) > 1 for one in folded(run))
+    return Terms(found, characters)
+
+
+def is_paired(stem: str) -> bool:
+    """Return whether a stem, or the beginning of a typed word, is of characters that are taken in pairs."""
+    return _PAIRED.match(stem) is not None
+
+
+def is_character(stem: str) -> bool:
+    """Return whether a stem is a single character of those that are taken in pairs."""
+    return len(stem) == 1 and is_paired(stem)
+
+
+def occurrences(text: str, wanted: Collection[str], language: str = ENGLISH) -> Iterator[Word]:
+    """Yield the words of a text with a stem of ``wanted``, and the characters of pairs that are among them.
+
+    By their beginnings; what overlaps is yielded as it is, and a character may come twice.
+    """
+    alone = {stem for stem in wanted if is_character(stem)}
+    for word in words(text, language):
+        if word.stem in wanted:
+            yield word
+        elif alone and is_paired(word.stem):
+            is_exact = word.end - word.start == len(word.stem)  # else the position is that of the whole run
+            for at, character in enumerate(word.stem):
+                if character in alone:
+                    start, end = (word.start + at, word.start + at + 1) if is_exact else (word.start, word.end)
+                    yield Word(character, start, end)
 
 
 def _composed(run: str) -> str:

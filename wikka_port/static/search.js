@@ -6,6 +6,7 @@ if (box) {
   const { _ } = wikkaTexts;
   const field = box.elements.namedItem("q");
   const list = document.createElement("ul");
+  const withoutBlanks = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}]/u; // one such character is searched for
   let asked = 0;
   let chosen = -1;
 
@@ -63,7 +64,7 @@ if (box) {
   const ask = async () => {
     const typed = field.value.trim();
     const turn = ++asked;
-    if (typed.length < 2) { close(); return; }
+    if (typed.length < 2 && !withoutBlanks.test(typed)) { close(); return; }
     try {
       const path = `/-/suggest?headings=1&q=${encodeURIComponent(typed)}`;
       const answer = await fetch(path, { headers: { Accept: "application/json" } });

@@ -31,6 +31,7 @@ from wikka_port.search.postings import STEMS, column_of, parse_stems, stem_of_ro
 from wikka_port.wanted import wanted_pages
 
 NAMES = ("Alpha", "Beta", "Gamma")
+CHARACTERS = {"Alpha": "潮汐", "Beta": "赤潮", "Gamma": "潮"}  # words beside a link, which have one character in common
 EXAMPLES = int(os.environ.get("COLUMNAR_WIKI_EXAMPLES") or seeds("examples of a wiki's triggers", deep=40, short=15))
 SAVE = st.tuples(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=3))
 DELETE = st.tuples(st.sampled_from(NAMES), st.none())
@@ -100,7 +101,7 @@ class World:
             cells = tuple(ChangedCell("delete", column, self.clock) for column in before)
             self.tables.table(schema.PAGES).delete(key, list(before), self.clock)
         else:
-            body = " ".join(f"[[{link}]]" for link in sorted(links))
+            body = " ".join(f"[[{link}]] {CHARACTERS[link]}" for link in sorted(links))
             draft = draft_after(before, name=name, body=body, author="Ann", note="", time_ms=self.clock)
             now = {**page_cells(draft), schema.VERSIONCOUNT: draft.head.pack()}
             cells = tuple(ChangedCell("put", column, self.clock, value) for column, value in now.items())

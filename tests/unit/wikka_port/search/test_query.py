@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from wikka_port.search.postings import Posting
 from wikka_port.search.query import QUERY_CHARS, WORDS_MAX, parse, unsorted
 from wikka_port.search.searching import ordered, scores_of
-from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage
+from wikka_port.search.snippets import PASSAGE_CHARS, marked, passage, plain_passage
 from wikka_port.search.words import ALPHABETS, LETTERS_MAX, NEIGHBOURS_MAX, SPELLED_MAX, _letters, neighbours, stem_of
 
 DAY_MS = 24 * 3600 * 1000
@@ -43,6 +45,12 @@ def test_an_order_is_no_word_and_can_be_taken_away() -> None:
 
 def test_a_word_of_several_parts_is_a_phrase() -> None:
     assert parse("well-known").clauses == ((("well", "known"),),)
+
+
+def test_one_character_is_a_word_with_every_sign_of_a_search() -> None:
+    found = parse('潮 or 波 -汐 "海" 5月 in:水')
+    assert found.clauses == ((("潮",), ("波",)), (("海",),), (("5", "月"),))
+    assert (found.excluded, found.prefix) == ((("汐",),), "水")
 
 
 def test_or_at_the_edges_is_no_word() -> None:
@@ -156,6 +164,44 @@ def test_a_passage_is_short_and_marks_nothing_else(body: str, wanted: set[str]) 
     pieces = passage(body, wanted)
     assert len("".join(text for text, _ in pieces)) <= PASSAGE_CHARS + 4
     assert all(stem_of(text) in wanted or text for text, is_marked in pieces if is_marked)
+
+
+def marks(pieces: list[tuple[str, bool]]) -> list[str]:
+    return [text for text, is_marked in pieces if is_marked]
+
+
+def test_a_passage_shows_a_character_and_a_pair_within_a_run() -> None:
+    body = "何もない日。\n" * 60 + "昔から赤潮が東京都に出る。\n" + "また何もない日。\n" * 60
+    for wanted, expected in (({"潮"}, ["潮"]), ({"東京", "京都"}, ["東京都"]), ({"赤潮", "都"}, ["赤潮", "都"])):
+        pieces = passage(body, wanted)
+        assert marks(pieces) == expected, wanted
+        assert "".join(text for text, _ in pieces).startswith("… 昔から赤潮が東京都に出る。")
+    assert marks(plain_passage("x" * 900 + " 赤潮", {"潮"})) == ["潮"]
+
+
+def test_a_passage_of_a_line_without_blanks_begins_at_a_sentence_or_a_comma() -> None:
+    none = "何もない日が続く。" * 40
+    assert "".join(text for text, _ in passage(f"{none}昔は赤潮が出た。{none}", {"潮"})).startswith("… 昔は赤潮が")
+    far = "あ" * 130
+    assert "".join(text for text, _ in passage(f"{far}、昔は赤潮が出た。{none}", {"潮"})).startswith("… 昔は赤潮が")
+    assert "".join(text for text, _ in passage(f"{far}赤潮が出た。{none}", {"潮"})).startswith("… 潮が出た。")
+
+
+def test_words_and_characters_beside_each_other_are_found_and_have_one_mark() -> None:
+    assert marked("2026年5月に", {"5", "月"}) == [("2026年", False), ("5月", True), ("に", False)]
+    assert marked("赤潮潮流", {"潮"}) == [("赤", False), ("潮潮", True), ("流", False)]
+    assert marked("潮汐表", {"潮", "汐表"}) == [("潮汐表", True)]
+    assert marked("赤い潮、", {"潮"}) == [("赤い", False), ("潮", True), ("、", False)]
+    assert marks(passage("x\n" * 400 + "これはapollo計画の本", {"apollo"})) == ["apollo"]
+    apart = normalize("NFD", "대한민국")
+    assert marks(marked(apart, {"한"})) == [apart], "of letters in parts the place is unknown"
+
+
+@given(st.text(alphabet="東京潮汐x月5 。、\n", max_size=600), st.sets(st.sampled_from(["潮", "東京", "x", "5", "月"])))
+def test_a_passage_of_characters_is_short_and_marks_what_is_wanted(body: str, wanted: set[str]) -> None:
+    pieces = passage(body, wanted)
+    assert len("".join(text for text, _ in pieces)) <= PASSAGE_CHARS + 4
+    assert all(any(one in text for one in wanted) for text in marks(pieces))
 
 
 def test_all_of_a_title_is_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from unicodedata import normalize
 
 import pytest
@@ -12,7 +13,7 @@ from wikka_port.markup.mediawiki import Dialect, convert
 from wikka_port.page_languages import NAMES
 from wikka_port.search.page_text import page_text
 from wikka_port.search.postings import Posting, column_of, key_of, of_page, pack_stems, parse_posting, parse_stems
-from wikka_port.search.words import WORD_CHARS, stem_of, stems, words
+from wikka_port.search.words import WORD_CHARS, Terms, is_character, occurrences, stem_of, stems, terms, words
 
 KEY = b"0123456789abcdef0123456789abcdef"
 
@@ -77,6 +78,35 @@ def test_words_stand_where_they_say_and_agree_with_stems(text: str) -> None:
     assert [word.start for word in found] == sorted(word.start for word in found)
 
 
+def test_the_index_has_the_characters_of_pairs_besides() -> None:
+    found = terms("東京都 x東y 東々 moon")
+    assert found == Terms(["東京", "京都", "x", "東", "y", "東", "々", "moon"], ["東", "京", "都"])
+    assert terms("潮、汐・波 赤潮").characters == ["赤", "潮"], "a character without neighbours is a word already"
+    assert terms("대한").characters == terms(normalize("NFD", "대한")).characters == ["대", "한"]
+    assert terms("ไทย moon").characters == []
+    assert [one for one in "東かカ한x5ท々" if is_character(one)] == ["東", "か", "カ", "한"]
+
+
+@given(st.text(alphabet="東京かｶ한가\u1112x5々・_' 。\u3099", max_size=40))
+def test_each_character_is_indexed_as_often_as_it_stands_in_the_text(text: str) -> None:
+    found = terms(text)
+    assert found.stems == stems(text)
+    counted = Counter(one for one in (*found.stems, *found.characters) if is_character(one))
+    assert counted == Counter(one for one in normalize("NFC", text) if is_character(one) and one not in "・゛゜")
+
+
+@given(st.text(alphabet="東京潮x moon。_", max_size=40), st.sets(st.sampled_from(["東", "潮", "東京", "moon", "x"])))
+def test_occurrences_are_of_what_is_wanted_and_of_all_of_it(text: str, wanted: set[str]) -> None:
+    found = list(occurrences(text, wanted))
+    assert [one.start for one in found] == sorted(one.start for one in found)
+    assert {one.stem for one in found} <= wanted
+    assert all(text[one.start : one.end] == one.stem for one in found)
+    for alone in wanted & {"東", "潮"}:
+        places = {at for at, one in enumerate(text) if one == alone}
+        covered = {at for one in found for at in range(one.start, one.end)}
+        assert places <= covered
+
+
 @given(st.text(max_size=60))
 def test_a_stem_is_no_row_of_another_one(text: str) -> None:
     for stem in stems(text):
@@ -112,6 +142,13 @@ def test_postings_count_the_places_of_a_word() -> None:
     assert parse_posting(found["sun"]) == Posting(0, 0, 1, 3)
     many = of_page("X", "word " * 1_000, autolink=True)
     assert parse_posting(many["word"]).text == 255
+
+
+def test_postings_count_characters_and_the_length_does_not() -> None:
+    found = of_page("潮汐", "==== 赤潮 ====\n潮 潮流 満潮\n", autolink=True)
+    assert parse_posting(found["潮"]) == Posting(title=1, headings=1, text=3, length=3)
+    assert parse_posting(found["赤"]) == Posting(0, 1, 0, 3)
+    assert set(found) == {*("潮汐", "赤潮", "潮流", "満潮"), *"潮汐赤流満"}
 
 
 def test_a_name_in_camel_case_is_found_by_its_words() -> None:

@@ -239,6 +239,15 @@ def test_a_result_links_to_the_section_of_its_passage(web: WikiClient) -> None:
     assert "Section" not in web.get("/-/search?q=intro").text
 
 
+def test_one_character_is_marked_where_it_stands(web: WikiClient) -> None:
+    web.wiki.save("潮汐", "昔から赤潮が出る", author="a", base=0)
+    web.wiki.save("Other", "moon", author="a", base=0)
+    text = web.get("/-/search?q=潮").text
+    assert "<mark>潮</mark>汐</a>" in text
+    assert '<p class="passage">昔から赤<mark>潮</mark>が出る</p>' in text
+    assert web.get("/api/v1/search?q=潮").get_json()["count"] == 1
+
+
 def test_names_are_suggested_before_headings_which_say_their_pages(web: WikiClient) -> None:
     web.wiki.save("Crew/all", "x\n====Crew & 100%====", author="a", base=0)
     answer = web.get("/-/suggest?q=crew&headings=1").get_json()
