@@ -24,6 +24,7 @@ from wikka_port.assets import compressed, language_of, texts_asset
 from wikka_port.config import WikiConfig
 from wikka_port.counters import NO_ROUTE, Counters
 from wikka_port.edit_buckets import EditBuckets
+from wikka_port.files.refusals import MissingContent
 from wikka_port.handlers import HANDLERS, METHODS
 from wikka_port.handlers.files_origin import answer_at_files, file_answer, is_at_files
 from wikka_port.hosts import Hosts
@@ -32,7 +33,7 @@ from wikka_port.markup.code_blocks import use_renderers
 from wikka_port.names import InvalidName
 from wikka_port.old_addresses import SCRIPT, place_of_script
 from wikka_port.pages import StoreUnavailable, Wiki
-from wikka_port.refusals import forbidden, unavailable
+from wikka_port.refusals import LOST, LOST_STATUS, forbidden, unavailable
 from wikka_port.request_queues import QueueFull, TooManyTransfers, run_in_slow_lane
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
@@ -120,6 +121,10 @@ class Application:
             message = f"{unavailable(away)} {_('Please try again shortly.')}"
             response = _error(self._site, 503, _("One moment, please"), message)
             response.headers["Retry-After"] = "5"
+        except MissingContent as lost:
+            log.error("%s %s: %s", request.method, request.path, lost)
+            response = _error(self._site, LOST_STATUS, _("The content is lost"), _(LOST))
+            response.headers["Cache-Control"] = "no-store"
         except QueueFull as full:
             message = _("The wiki is busy with requests that take long. Please try again shortly.")
             if isinstance(full, TooManyTransfers):

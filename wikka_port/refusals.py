@@ -32,6 +32,12 @@ _UNAVAILABLE: Final = N_("The wiki cannot reach its store at the moment.")
 _NOT_PREPARED: Final = N_(
     'This wiki is not prepared for its new version yet: somebody who runs it has to call "wikka prepare" once.'
 )
+# 503 and not 404: a program that keeps a copy of the files must not take the file for removed.
+LOST_STATUS: Final = 503
+LOST: Final = N_(
+    "The store has lost the content of this file, and that has been logged. It is back as soon as somebody uploads the "
+    "same file again, here or on another page."
+)
 _SIGN_IN: Final = N_("Perhaps you may when you are signed in.")
 GROUP: Final = N_(
     "No new page can have this name: lists of rights mean a group by it, and its text would say who is in it. "

@@ -87,11 +87,20 @@ def _files(site: Site, name: str, own: Files, document: Document) -> Callable[[F
     return FilesFound(name, found).slot_html
 
 
-def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: str, whole: bool) -> str:
+def preview_html(
+    site: Site,
+    name: str,
+    text: str,
+    *,
+    autolink: bool,
+    markup: str,
+    whole: bool,
+    waiting: Callable[[], Files] = lambda: NO_FILES,
+) -> str:
     """Return the HTML of a preview, with notes at the actions that are not run.  A preview never fails.
 
     While the store is unavailable, links are shown as if their pages existed.  ``whole`` tells a whole page from a
-    section.
+    section.  ``waiting`` returns the files of a page that is not saved yet, if the text names some.
     """
     document = parse(text, autolink=autolink, markup=markup)
     own: Files = {}
@@ -99,7 +108,8 @@ def preview_html(site: Site, name: str, text: str, *, autolink: bool, markup: st
     try:
         existing = _existing(site, document)
         if document.files or any(call.name in OF_FILES for call in document.actions):
-            own = site.wiki.files_of([name]).get(name, {})
+            stored = site.wiki.files_of([name]).get(name)
+            own = waiting() if stored is None else stored
             file = _files(site, name, own, document)
     except StoreUnavailable:
         existing = frozenset(document.links)

@@ -13,6 +13,7 @@ from tests.browser.conftest import quiet_pages
 from tests.support import axe
 from tests.support.file_forms import PNG
 from tests.support.wiki_server import WikiServer
+from wikka_port.files.file_rows import UPLOADS
 
 SEND = """([kind, files, words]) => {
   const transfer = new DataTransfer();
@@ -109,9 +110,42 @@ def test_a_picture_is_chosen_by_the_toolbar(open_page: Any, server: WikiServer, 
     assert server.wiki.files.files_of("P")["Harbour.png"].alt == "the harbour"
 
 
-def test_a_page_that_is_not_saved_takes_no_file(open_page: Any) -> None:
+def test_files_of_a_new_page_wait_for_its_first_save(open_page: Any, server: WikiServer) -> None:
     page = open_page()
     page.goto("/New/edit")
-    send(page, "drop", ("a.txt", "text/plain", b"fine"))
-    page.wait_for_selector(".tip.problem:text('Files can be added here when the page is saved')")
-    assert text_of(page) == ""
+    page.fill("textarea[name=body]", "See ")
+    page.evaluate("document.querySelector('textarea[name=body]').setSelectionRange(4, 4)")
+    send(page, "drop", ("Town.png", "image/png", PNG), ("a.txt", "text/plain", b"fine"))
+    page.wait_for_selector(".tip:text('Added. They become files of the page when it is saved.')")
+    assert text_of(page) == "See [[Town.png]] [[a.txt]]"
+    page.wait_for_selector(".preview.live img[src^='/New/files/Town.png']")
+    page.fill(".asked input", "the town")
+    assert axe.findings(page) == []
+    page.click(".asked button:text('Save the descriptions')")
+    page.wait_for_selector(".tip:text('The descriptions are saved.')")
+    page.click("button[name=save]")
+    page.wait_for_selector("article img[src^='/New/files/Town.png'][alt='the town']")
+    assert set(server.wiki.files.files_of("New")) == {"Town.png", "a.txt"}
+    assert list(server.wiki.rows.scan(UPLOADS)) == []
+
+
+def test_several_pictures_are_asked_about_one_by_one(open_page: Any, server: WikiServer, tmp_path: Path) -> None:
+    for number, name in enumerate(("Harbour.png", "Pier.png")):
+        (tmp_path / name).write_bytes(PNG + b"%d" % number)
+    page = open_page()
+    page.goto("/P/edit")
+    page.click("[data-tool=picture]")
+    page.set_input_files("dialog input[type=file]", [tmp_path / "Harbour.png", tmp_path / "Pier.png"])
+    page.get_by_label("What Harbour.png shows").fill("the harbour")
+    assert axe.findings(page) == []
+    page.click("dialog button:text('Insert')")
+    page.wait_for_selector(".tip:text('Added to the page’s files.')")
+    assert page.locator(".asked input").count() == 1, "of the picture without words"
+    page.fill(".asked input", "the pier")
+    send(page, "drop", ("More.png", "image/png", PNG + b"2"))
+    page.wait_for_selector(".asked label:has-text('More.png')")
+    assert page.input_value(".asked input >> nth=0") == "the pier", "what is typed stays"
+    page.click(".asked button:text('Save the descriptions')")
+    page.wait_for_selector(".asked", state="detached")
+    alts = {name: one.alt for name, one in server.wiki.files.files_of("P").items()}
+    assert alts == {"Harbour.png": "the harbour", "Pier.png": "the pier", "More.png": ""}

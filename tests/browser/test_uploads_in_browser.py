@@ -11,6 +11,7 @@ import pytest
 from tests.browser.conftest import quiet_pages
 from tests.support import axe
 from tests.support.deep import seeds
+from tests.support.file_forms import PNG
 from tests.support.wiki_server import WikiServer, running_wiki
 from wikka_port.files.file_rows import UPLOADS
 from wikka_port.rights.rules import PageRights, Privilege
@@ -83,6 +84,46 @@ def test_what_is_refused_is_said_beside_its_name_and_a_stopped_upload_leaves_not
     page.wait_for_selector(".uploads >> text=Stopped.")
     assert list(server.wiki.rows.scan(UPLOADS)) == []
     assert [name for name, one in server.wiki.files.files_of("P").items() if one.is_there] == ["fine.txt"]
+
+
+def test_each_of_several_pictures_has_its_own_words(open_page: Any, server: WikiServer, tmp_path: Path) -> None:
+    for number, name in enumerate(("Harbour.png", "Pier.png")):
+        (tmp_path / name).write_bytes(PNG + b"%d" % number)
+    page = open_page()
+    page.goto("/P/files")
+    page.set_input_files("input[type=file]", [tmp_path / "Harbour.png", tmp_path / "Pier.png"])
+    assert not page.is_visible("input[name=alt]")
+    page.get_by_label("Harbour.png").fill("the harbour")
+    page.get_by_label("Pier.png").fill("the pier")
+    assert axe.findings(page) == []
+    page.click("button:text('Upload')")
+    page.wait_for_url("**/P/files?added=2")
+    alts = {name: one.alt for name, one in server.wiki.files.files_of("P").items()}
+    assert alts == {"Harbour.png": "the harbour", "Pier.png": "the pier"}
+
+
+def test_without_a_script_pictures_wait_for_a_new_page_and_get_their_words(
+    browser: Any, server: WikiServer, tmp_path: Path
+) -> None:
+    for number, name in enumerate(("Harbour.png", "Pier.png")):
+        (tmp_path / name).write_bytes(PNG + b"%d" % number)
+    with quiet_pages(browser, server) as open_one:
+        page = open_one(java_script_enabled=False)
+        page.goto("/New/files")
+        page.set_input_files("input[type=file]", [tmp_path / "Harbour.png", tmp_path / "Pier.png"])
+        page.click("button:text('Upload')")
+        page.wait_for_selector("text=2 files are added.")
+        page.get_by_label("Harbour.png").fill("the harbour")
+        page.get_by_label("Pier.png").fill("the pier")
+        page.click("button:text('Save the descriptions')")
+        page.wait_for_selector("text=2 descriptions are saved.")
+        page.click("text=Write the page")
+        page.fill("textarea[name=body]", "[[Harbour.png]] [[Pier.png]]")
+        page.click("button[name=preview]")
+        page.wait_for_selector(".preview img[alt='the pier']")
+        page.click("button[name=save]")
+        page.wait_for_selector("article img[src^='/New/files/Harbour.png'][alt='the harbour']")
+    assert set(server.wiki.files.files_of("New")) == {"Harbour.png", "Pier.png"}
 
 
 def test_a_refusal_is_seen_though_the_browser_still_sends(browser: Any, large: Path) -> None:

@@ -11,8 +11,18 @@ from tests.support.stored_wiki import ADA, anybody, attach, empty, wiki_on
 from wikka_port import schema
 from wikka_port.consistency import check
 from wikka_port.files.chunks import CHUNK_BYTES
-from wikka_port.files.file_rows import CHUNKS, FILE, UPLOADS, CurrentFile, FileVersion, file_column
+from wikka_port.files.file_rows import (
+    CHUNKS,
+    FILE,
+    UPLOADS,
+    CurrentFile,
+    FileVersion,
+    file_column,
+    waiting_column,
+    waiting_row,
+)
 from wikka_port.files.refusals import FileConflict, NoSavedPage, UploadGone
+from wikka_port.files.waiting import current_of
 from wikka_port.history import fresh_cells
 from wikka_port.moving.journal import deleted
 from wikka_port.names import page_key
@@ -105,6 +115,36 @@ def test_an_upload_follows_its_page(wiki: Wiki) -> None:
             with pytest.raises(NoSavedPage):
                 wiki.files.commit(whole, ADA, allow=anybody)
     assert list(files_of(wiki, "Two")) == ["One.txt"]
+
+
+def test_a_file_waits_for_the_first_save_of_its_page(wiki: Wiki) -> None:
+    files = wiki.files
+    writer = files.writer(files.begin("New", "a.txt", "me", allow=anybody, allow_new=lambda _page: None))
+    writer.write_piece(TEXT)
+    whole = files.settle(writer.finish_part())
+    with pytest.raises(NoSavedPage):
+        files.commit(whole, ADA, allow=anybody)
+    files.waiting.keep(whole, note="why", alt="")
+    (held,) = files.waiting.of("New", ["other", "me"])
+    assert files.waiting.of("New", ["other"]) == files.waiting.of("Home", ["me"]) == []
+    assert b"".join(files.waiting.content(current_of(held), 2, 9)) == TEXT[2:9]
+    files.waiting.describe(held, "words")
+    with pytest.raises(UploadGone):
+        files.waiting.describe(held, "others")
+    assert check(wiki).differences == ()
+    wiki.save("New", "[[a.txt]]", author="Ada", base=0)
+    taken = files.waiting.take(files.waiting.of("New", ["me"])[0])
+    with pytest.raises(UploadGone):
+        files.waiting.take(held)
+    version = files.commit(taken, ADA, allow=anybody)
+    assert read(wiki, version) == TEXT
+    assert files_of(wiki, "New") == {"a.txt": CurrentFile.of(version)}
+    assert (files.waiting.of("New", ["me"]), list(wiki.rows.scan(UPLOADS))) == ([], [])
+    row, column = waiting_row(page_key("New"), "me"), waiting_column(b"0" * 16)
+    wiki.rows.put(UPLOADS, row, {column: b"1"})
+    assert [(one.table, one.row, one.column) for one in check(wiki).differences] == [(UPLOADS, row, column)]
+    assert check(wiki, repair=True).left == ()
+    assert check(wiki).differences == ()
 
 
 def in_step(wiki: Wiki, wanted: str, change: Callable[[], object]) -> None:

@@ -152,6 +152,7 @@ def pages() -> list[Seen]:
         Seen("inline difference", "anonymous", page_path(NAME, "diff", a=1, b=2, style="inline")),
         Seen("what waits", "administrator", site_path("held")),
         Seen("a file", "administrator", page_path("HomePage", "file", file="Plan.txt")),
+        Seen("files of a new page", "anonymous", "/Fresh/files"),
         Seen("a user", "administrator", site_path("users", name="Rita")),
         Seen("lists of a prefix", "administrator", site_path("rights", prefix="Vault/")),
         Seen("lists tried", "administrator", site_path("rights", of="site"), press("button[name=try]")),

@@ -162,7 +162,7 @@ class Scene:
         confirm = self.links.issue("confirm", account.row, f"{account.id} active rita@mail.example")
         administrator = self.links.issue("administrator")
         found = [site_path("confirm", token=confirm), site_path("register", administrator=administrator)]
-        found.append(page_path("HomePage", "file", file="Plan.txt"))
+        found += [page_path("HomePage", "file", file="Plan.txt"), page_path("Fresh", "files")]
         own = 1 if role == "registered" else 2
         found += [page_path("HomePage", "comments", **{target: own}) for target in ("answer", "edit", "remove")]
         if role == "administrator":

@@ -1,7 +1,8 @@
 """Deletion of an account: its data is erased, and its edits stay under a neutral name, "Former user 3f2a".
 
     1. the account's row keeps the status "deleted", the name and the id     from now on nobody is signed in as it
-    2. its drafts, suggestions, watches and notices are deleted
+    2. its drafts, suggestions, watches and notices are deleted, and files
+       that wait for the first save of a page
     3. its signatures are replaced (``edit_signatures``), also on deleted
        pages and hidden revisions                                            in steps
     4. ``account:renamed`` is put                                            nothing is left to do
@@ -20,6 +21,7 @@ from wikka_port.accounts.rows import Rows
 from wikka_port.accounts.tables import RENAMED, USERS
 from wikka_port.editing.kept_drafts import Drafts, owner_of_account
 from wikka_port.editing.suggestions import Suggestions
+from wikka_port.files.stored_files import StoredFiles
 from wikka_port.notices.stored_notices import StoredNotices
 
 SETTLE_S: Final = 10.0  # the longest wait for the triggers; then the deletion counts as unfinished
@@ -30,6 +32,9 @@ class Edits(Protocol):
 
     @property
     def rows(self) -> Rows: ...
+
+    @property
+    def files(self) -> StoredFiles: ...
 
     @property
     def notices(self) -> StoredNotices: ...
@@ -56,6 +61,7 @@ def finish(wiki: Edits, account: Account) -> int:
     counts as unfinished, and ``wikka check`` reports it.
     """
     Drafts(wiki.rows).forget(owner_of_account(account.name))
+    wiki.files.waiting.forget(owner_of_account(account.name))
     Suggestions(wiki.rows).forget({owner_of_account(account.name)})
     wiki.notices.forget(account.row)
     has_all = wiki.settle("", SETTLE_S)

@@ -18,8 +18,9 @@ from wikka_port.accounts.api_keys import READ
 from wikka_port.api.call import JSON, Call, Rejected, problem, refusal_of, rejection
 from wikka_port.api.openapi import description
 from wikka_port.api.operations import BY_PATH, PREFIX, Operation
+from wikka_port.files.refusals import MissingContent
 from wikka_port.limits import QUICK_CHARS
-from wikka_port.refusals import unavailable
+from wikka_port.refusals import LOST, LOST_STATUS, unavailable
 from wikka_port.request_queues import QueueFull, TooManyTransfers, run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site
@@ -58,6 +59,9 @@ def _answered(site: Site, request: Request) -> Response:
         if isinstance(full, TooManyTransfers):
             said = _("Many files are being sent and fetched at this moment. Please try again shortly.")
         return _later(said, full.retry_s)
+    except MissingContent as lost:
+        log.error("%s %s: %s", request.method, request.path, lost)
+        return problem(LOST_STATUS, _(LOST))
     except (RequestEntityTooLarge, ClientDisconnected) as broken:
         status = 413 if isinstance(broken, RequestEntityTooLarge) else 400
         return problem(status, _("The body is too large, or it broke off."))

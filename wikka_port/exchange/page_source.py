@@ -210,10 +210,12 @@ class StorePage:
 
     def _content(self, version: FileVersion) -> Iterator[bytes] | None:
         try:
-            return self._wiki.files.content(version)
+            if self._wiki.files.contents.has_chunks(version.sha256, version.size_bytes):
+                return self._wiki.files.content(version)
         except MissingContent:
-            self._missing.append(f"{self.record.name}: {version.name}")
-            return None
+            pass  # as a content of which a later chunk is lost: the export has the version without it
+        self._missing.append(f"{self.record.name}: {version.name}")
+        return None
 
 
 def file_record(version: FileVersion) -> FileRecord:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from wikka_port.accounts.rows import Rows
-from wikka_port.files.chunks import chunk_row, chunks_end, slices
+from wikka_port.files.chunks import chunk_count, chunk_row, chunks_end, slices
 from wikka_port.files.file_rows import (
     BLOB_REFS,
     BLOB_STATE,
@@ -26,8 +26,11 @@ from wikka_port.files.file_rows import (
     parse_blob_state,
     reference_column,
     state_after_upload,
+    waiting_column,
+    waiting_row,
 )
 from wikka_port.files.refusals import FilesBusy, MissingContent, UploadGone
+from wikka_port.names import page_key
 from wikka_port.schema import cells_of
 
 ATTEMPTS: Final = 6
@@ -62,6 +65,19 @@ class Contents:
         pieces = self._pieces(sha256, start, stop)
         return chain([next(pieces, b"")], pieces)
 
+    def has_chunks(self, sha256: str, size_bytes: int) -> bool:
+        """Return whether a content has all its chunks; of one chunk its state alone is read.
+
+        For readers that cannot break off.  The store reads the chunks for it, and sends their keys.
+        """
+        state, wanted = self.blob_state(sha256), chunk_count(size_bytes)
+        if state is None or state.life == "gone":
+            return False
+        if wanted < 2:
+            return True
+        end = chunks_end(state.place)
+        return len(self._rows.row_keys(CHUNKS, chunk_row(state.place, 0), end, limit=wanted)) == wanted
+
     def _pieces(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
         place = self._place_of(sha256, b"")
         for one in slices(start, stop):
@@ -88,6 +104,11 @@ class Contents:
         if len(found) < size_bytes:
             raise UploadGone
         return found
+
+    def read_upload(self, place: bytes, start: int, stop: int) -> Iterator[bytes]:
+        """Return the bytes ``start`` to ``stop`` of a whole upload, as ``read_content`` does.  Raises UploadGone."""
+        pieces = (self.read_chunk(place, one.number, one.stop)[one.start :] for one in slices(start, stop))
+        return chain([next(pieces, b"")], pieces)
 
     def read_place(self, place: bytes, size_bytes: int) -> Iterator[bytes]:
         """Yield the first ``size_bytes`` at a place, a chunk at a time; ends early if chunks are missing or short."""
@@ -118,6 +139,9 @@ class Contents:
 
     def end_upload(self, upload: Upload) -> None:
         """Run step 8: the chunks become surplus unless the blob has their place."""
+        if upload.page and not upload.history:  # it may wait for its page
+            column = waiting_column(upload.place)
+            self._rows.delete(UPLOADS, waiting_row(page_key(upload.page), upload.owner), [column])
         state = self.blob_state(upload.sha256) if upload.sha256 else None
         if state is not None and state.place == upload.place and state.life != "gone":
             self._rows.delete(UPLOADS, upload.place)

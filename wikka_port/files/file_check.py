@@ -10,8 +10,10 @@
     blobs            a version's content is not there, is gone, or has another size                lost
                      a content to which nothing refers                                             stale
     chunks           a chunk of a content is not there, or with ``contents`` its bytes differ      lost
+                     (``column`` of a lost content names a file that has it)
                      chunks at a place that no content and no upload names                         stale
-    uploads          an upload or a surplus place, older than GRACE_MS                             stale
+    uploads          an upload or a surplus place, older than GRACE_MS (waiting: WAITING_MS)       stale
+                     the name of a waiting upload that is not there                                stale
     thumbs           a picture has neither smaller versions nor the reason why                     missing
                      smaller versions of no content                                                stale
 
@@ -43,19 +45,23 @@ from wikka_port.files.file_rows import (
     FILES,
     GRACE_MS,
     REFERENCE,
+    UPLOAD_TIME,
     UPLOADS,
     BlobState,
     CurrentFile,
     FileVersion,
+    is_waiting_row,
     parse_blob_state,
     parse_current_file,
+    places_in,
     reference_column,
     versions_of_page,
+    waiting_column,
 )
 from wikka_port.files.sweeping import Sweep
 from wikka_port.files.thumbnails import NONE, THUMBS, TYPE, all_rows, widths_of
 from wikka_port.moving.journal import DELETED
-from wikka_port.page_rows import head_of, is_there
+from wikka_port.page_rows import head_of, is_there, text_in
 from wikka_port.schema import fields_in
 
 TABLES: Final = (FILES, BLOBS, BLOB_REFS, UPLOADS, CHUNKS, THUMBS)
@@ -78,6 +84,12 @@ class _Stored:
 
     row: bytes
     version: FileVersion
+    page: str = ""  # that has the file
+
+    @property
+    def where(self) -> bytes:
+        """The words by which a person finds the version."""
+        return f"{self.page}: {self.version.name}, version {self.version.number}".encode()
 
 
 class FileCheck:
@@ -118,6 +130,7 @@ class FileCheck:
             yield Difference(Kind.STALE, BLOBS, sha256.encode(), b"", None, b"no version has it", self._now)
         for upload in self._sweep.old_uploads():
             yield Difference(Kind.STALE, UPLOADS, upload.place, b"", None, upload.state.encode(), upload.time_ms)
+        yield from self._of_waiting()
         yield from self._of_places()
         for together in _in_steps(sorted(self._pictures)):
             yield from self._of_pictures(together)
@@ -134,7 +147,7 @@ class FileCheck:
     # --- pages and their versions ------------------------------------------------------------------
 
     def _of_pages(self, table: bytes, owned: set[bytes]) -> Iterator[Difference]:
-        for key, cells in self._rows.scan(table, columns=[FILE[:-1], schema.VERSIONCOUNT]):
+        for key, cells in self._rows.scan(table, columns=[FILE[:-1], schema.NAME, schema.VERSIONCOUNT]):
             files = {column: cell for column, cell in cells.items() if column.startswith(FILE)}
             if not files:
                 continue
@@ -143,11 +156,11 @@ class FileCheck:
                 continue
             history = head_of(cells).place(key)
             owned.add(history)
-            yield from self._of_page(table, key, history, files)
+            yield from self._of_page(table, key, history, files, text_in(cells, schema.NAME))
 
-    def _of_page(self, table: bytes, key: bytes, history: bytes, files: Cells) -> Iterator[Difference]:
+    def _of_page(self, table: bytes, key: bytes, history: bytes, files: Cells, page: str) -> Iterator[Difference]:
         left = dict(files)
-        for name, group in groupby(self._versions(history), key=lambda one: one.version.name):
+        for name, group in groupby(self._versions(history, page), key=lambda one: one.version.name):
             stored = list(group)
             column = FILE + name.encode()
             cell = left.pop(column, None)
@@ -155,12 +168,12 @@ class FileCheck:
         for column, cell in left.items():
             yield Difference(Kind.LOST, FILES, history + b"\0" + column[len(FILE) :], b"", None, cell, self._now)
 
-    def _versions(self, history: bytes) -> Iterator[_Stored]:
+    def _versions(self, history: bytes, page: str) -> Iterator[_Stored]:
         start, stop = versions_of_page(history)
         for row, cells in self._rows.scan(FILES, start):
             if row >= stop:
                 return
-            yield _Stored(row, FileVersion(**fields_in(FileVersion, cells)))
+            yield _Stored(row, FileVersion(**fields_in(FileVersion, cells)), page)
 
     def _of_file(
         self, table: bytes, key: bytes, column: bytes, cell: bytes | None, stored: Sequence[_Stored]
@@ -210,14 +223,15 @@ class FileCheck:
                 yield Difference(Kind.MISSING, BLOB_REFS, row, column, b"a time", None, self._now)
             state = _state_in(blobs.get(row, {}))
             if state is None or state.life == "gone" or state.size_bytes != one.version.size_bytes:
-                yield Difference(Kind.LOST, BLOBS, row, b"", None, one.row, self._now)
+                yield Difference(Kind.LOST, BLOBS, row, one.where, None, one.row, self._now)
             elif one.version.sha256 not in self._checked:
                 self._checked.add(one.version.sha256)
                 if widths_of(one.version):
                     self._pictures.add(one.version.sha256)
-                yield from self._of_chunks(one.version.sha256, state)
+                yield from self._of_chunks(one, state)
 
-    def _of_chunks(self, sha256: str, state: BlobState) -> Iterator[Difference]:
+    def _of_chunks(self, stored: _Stored, state: BlobState) -> Iterator[Difference]:
+        sha256 = stored.version.sha256
         wanted = chunk_count(state.size_bytes)
         there = self._chunks[state.place]
         if there < wanted:  # it may have been written since the chunks were counted
@@ -230,7 +244,7 @@ class FileCheck:
                 digest.update(piece)
             is_whole = digest.hexdigest() == sha256
         if not is_whole:
-            yield Difference(Kind.LOST, CHUNKS, state.place, b"", None, sha256.encode(), self._now)
+            yield Difference(Kind.LOST, CHUNKS, state.place, stored.where, None, sha256.encode(), self._now)
 
     def _of_references(self) -> Iterator[Difference]:
         for sha256, cells in self._rows.scan(BLOB_REFS):
@@ -245,6 +259,15 @@ class FileCheck:
                 for column in columns:
                     if column[len(REFERENCE) :] not in there:
                         yield Difference(Kind.STALE, BLOB_REFS, sha256, column, None, cells[column], self._now)
+
+    def _of_waiting(self) -> Iterator[Difference]:
+        for row, cells in self._rows.scan(UPLOADS):
+            if is_waiting_row(row):
+                there = self._rows.rows(UPLOADS, places_in(cells), [UPLOAD_TIME])
+                for place in places_in(cells):
+                    if place not in there:
+                        column = waiting_column(place)
+                        yield Difference(Kind.STALE, UPLOADS, row, column, None, cells[column], self._now)
 
     def _of_places(self) -> Iterator[Difference]:
         left, live = set(self._chunks), set[bytes]()
@@ -306,6 +329,8 @@ class FileCheck:
                 self._contents.unrefer(one.row.decode(), version)
         elif one.table == BLOBS:
             self._sweep.sweep_content(one.row.decode())
+        elif one.table == UPLOADS and one.column:
+            self._rows.delete(UPLOADS, one.row, [one.column])
         elif one.table == UPLOADS:
             for upload in self._sweep.old_uploads():
                 if upload.place == one.row:

@@ -7,6 +7,7 @@
     blobs      sha256 (64 hexadecimal digits)                            b          the place of a content
     blob_refs  sha256                                                    r          versions with a content
     uploads    place (16 hexadecimal digits)                             u          uploads under way, surplus places
+               "page:", md5 of a page, owner                             u          uploads that wait for its first save
     chunks     place, number (``chunks``)                                c          bytes
 
 A file belongs to a page's history, as its revisions do.  So a page that is renamed, deleted or undeleted takes its
@@ -19,6 +20,7 @@ key.
     r:ROW       the row in ``files``, as the qualifier; the value is the time in ms
     u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload.  In the row SWEPT_ROW it is the time
                 of the last sweep: whoever changes it sweeps
+    u:PLACE     in a row "page:...": the upload at that place waits; the value is the time in ms
 
 The protocol of an upload (one call of the store each; U marks the place of the new chunks):
     1. begin    uploads[U] is put                                          state open
@@ -33,6 +35,10 @@ The protocol of an upload (one call of the store each; U marks the place of the 
                 commit is repeated at its new row
     8. end      chunks[U...] are deleted if the blob has another place; then uploads[U]
 The cell of step 7 decides.  A crash before it leaves rows that no reader finds, a crash after it a whole file.
+
+A page that is not saved yet has no row for step 7.  Its upload waits after step 3 (``waiting``): u:PLACE is put, then
+the state becomes "waiting", for WAITING_MS.  Once the page is saved, its author's uploads go on with step 4.  u:PLACE
+is deleted before the upload's own row, so it names no upload that is not there.
 
 The sweep of a content that no row of ``blob_refs`` names:
     a. mark     blobs[sha]: "live:P" -> "sweeping:P:MARK"                  one checkAndPut; MARK is the sweep's own
@@ -55,13 +61,13 @@ Invariants:
         before each chunk.
     F5. Places are never used twice, so a late delete of step e or 8 deletes nothing of a later upload.
 
-The sweep of ``uploads`` takes rows whose last chunk is older than GRACE_MS, by a ``checkAndPut`` of ``u:time``, which
-also gives an upload that has waited its new time.  It deletes the chunks unless the blob of the row's digest names
-their place and is not gone; then it deletes the row.  A reference whose row of ``files`` is
-missing is removed once it is older than GRACE_MS.  An upload that takes longer than COMMIT_MS from step 3 to step 7
-begins again at step 3, with a new time; so only a process that stands still for a day between two calls could commit a
-version without chunks, and it reads the blob once more before it answers.  Readers ignore "sweeping": its chunks are
-there.
+The sweep of ``uploads`` takes rows whose last chunk is older than GRACE_MS (of a waiting upload: WAITING_MS), by a
+``checkAndPut`` of ``u:time``, which also gives an upload that has waited its new time.  It deletes the chunks unless
+the blob of the row's digest names their place and is not gone; then it deletes the row.  A reference whose row of
+``files`` is missing is removed once it is older than GRACE_MS.  An upload that takes longer than COMMIT_MS from step 3
+to step 7 begins again at step 3, with a new time; so only a process that stands still for a day between two calls could
+commit a version without chunks, and it reads the blob once more before it answers.  Readers ignore "sweeping": its
+chunks are there.
 """
 
 from __future__ import annotations
@@ -96,11 +102,17 @@ REFERENCE: Final = b"r:"
 CHUNK: Final = b"c:data"
 ERASED: Final = b"v:erased"
 SWEPT_ROW: Final = b"~swept"  # in ``uploads``
+_OF_PAGE: Final = b"page:"  # in ``uploads``: no place
 UPLOAD_STATE: Final = b"u:state"
 UPLOAD_WRITER: Final = b"u:writer"
 UPLOAD_STORED: Final = b"u:stored"
 UPLOAD_TIME: Final = b"u:time"
+UPLOAD_FIELDS: Final = b"u:fields"
 GRACE_MS: Final = 24 * 3600 * 1000
+WAITING: Final = "waiting"  # state of an upload of a page that is not saved yet
+WAITING_MS: Final = 30 * 24 * 3600 * 1000  # as long as the draft of such a page is kept
+WAITING_MAX: Final = 100  # files of one owner that wait for one page
+NOT_SAVED: Final = 0  # the number of a file that waits, in the place of its first version's
 COMMIT_MS: Final = 10 * 60 * 1000
 ALT_CHARS_MAX: Final = 500  # a description of a picture; it is in the page's row
 SHA256_CHARS: Final = 64
@@ -332,7 +344,7 @@ class Upload:
     """An upload under way, or a place whose chunks are surplus."""
 
     place: bytes
-    state: Annotated[str, UPLOAD_STATE]  # open, whole, surplus
+    state: Annotated[str, UPLOAD_STATE]  # open, whole, waiting, surplus
     writer: Annotated[str, UPLOAD_WRITER]  # the request that writes its chunks, "" if none
     owner: Annotated[str, b"u:owner"]  # whose upload it is, as of a draft
     page: Annotated[str, b"u:page"]
@@ -341,9 +353,32 @@ class Upload:
     stored_bytes: Annotated[int, UPLOAD_STORED]  # written after the chunks that have them
     time_ms: Annotated[int, UPLOAD_TIME]  # of the last chunk; a day later the upload is swept
     sha256: Annotated[str, b"u:sha256"] = ""
-    fields: Annotated[str, b"u:fields"] = ""  # note, alt text and choices of the form, as JSON
+    fields: Annotated[str, UPLOAD_FIELDS] = ""  # note, alt text and choices of the form, as JSON
     history: Annotated[bytes, b"u:history"] = b""  # the page's, which the page keeps when it is renamed
     found: Annotated[str, b"u:found"] = ""  # ``FoundContent`` of a whole upload
+
+    @property
+    def ends_ms(self) -> int:
+        """The time after which the sweep takes it."""
+        return self.time_ms + (WAITING_MS if self.state == WAITING else GRACE_MS)
+
+
+def waiting_row(page: bytes, owner: str) -> bytes:
+    """Return the row that names the uploads of ``owner`` that wait for the first save of a page, by its key."""
+    return _OF_PAGE + page + owner.encode()
+
+
+def waiting_column(place: bytes) -> bytes:
+    return b"u:" + place
+
+
+def is_waiting_row(row: bytes) -> bool:
+    return row.startswith(_OF_PAGE)
+
+
+def places_in(cells: Mapping[bytes, bytes]) -> list[bytes]:
+    """Return the places that a row of waiting uploads names."""
+    return [column[2:] for column in cells if column[:2] == b"u:" and is_place(column[2:])]
 
 
 @dataclass(frozen=True, slots=True)

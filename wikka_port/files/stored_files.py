@@ -53,6 +53,7 @@ from wikka_port.files.sweeping import Sweep
 from wikka_port.files.thumbnails import FAMILY as THUMB_FAMILY
 from wikka_port.files.thumbnails import THUMBS, Thumbnail, thumbnail_in, thumbnail_row
 from wikka_port.files.uploading import UploadWriter, settled
+from wikka_port.files.waiting import WaitingFiles
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.mover import By
 from wikka_port.names import normalise
@@ -90,6 +91,7 @@ class StoredFiles:
         self.committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step), on_file_put)
         self._clock = clock_ms
         self._on_committed = on_committed
+        self.waiting = WaitingFiles(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
 
     def set_config(self, config: FileConfig) -> None:
         """Change the bounds, for a command that has its own.  Call before the first upload."""
@@ -145,32 +147,42 @@ class StoredFiles:
         allow: Allow,
         fields: str = "",
         follow: bool = True,
+        allow_new: Callable[[str], None] | None = None,
     ) -> Upload:
         """Begin an upload; ``length_bytes`` is 0 if it is not known.
 
         A page that redirects is replaced by its target, unless not to ``follow``: an import gives it its own files.
+        A page that is not saved yet is refused without ``allow_new``, which is called with its name; the upload then
+        waits for the page (``waiting``).
 
         Raises InvalidFileName, TooLarge, TooManyFiles, NoSavedPage and what ``allow`` raises.
         """
         cleaned = clean_file_name(name)
         if length_bytes > self.most_bytes:
             raise TooLarge(self.most_bytes)
-        name_of_page = normalise(page)
-        place = self._place_to_fill(name_of_page) if follow else self.committing.find_page(name_of_page, b"")
-        allow(place.name, place.rights)
-        self._check_count(place, place.named(cleaned)[1])
+        name_of_page, history = normalise(page), b""
+        try:
+            place = self._place_to_fill(name_of_page) if follow else self.committing.find_page(name_of_page, b"")
+        except NoSavedPage:
+            if allow_new is None:
+                raise
+            allow_new(name_of_page)
+        else:
+            allow(place.name, place.rights)
+            self._check_count(place, place.named(cleaned)[1])
+            name_of_page, history = place.name, place.history
         upload = Upload(
             place=_new_place(),
             state="open",
             writer="",
             owner=owner,
-            page=place.name,
+            page=name_of_page,
             name=cleaned,
             length_bytes=length_bytes,
             stored_bytes=0,
             time_ms=self._clock(),
             fields=fields,
-            history=place.history,
+            history=history,
         )
         self.contents.put_upload(upload)
         self.on_step_done("begin")

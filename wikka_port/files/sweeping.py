@@ -23,7 +23,6 @@ from wikka_port.files.file_rows import (
     BLOB_STATE,
     BLOBS,
     FILES,
-    GRACE_MS,
     SWEPT_ROW,
     UPLOAD_TIME,
     UPLOADS,
@@ -103,7 +102,7 @@ class Sweep:
         for row, cells in self._rows.scan(UPLOADS):
             if is_place(row) and UPLOAD_TIME in cells:
                 found = Upload(row, **fields_in(Upload, cells))
-                if self._clock() - found.time_ms > GRACE_MS:
+                if self._clock() > found.ends_ms:
                     yield found
 
     def sweep_upload(self, upload: Upload) -> bool:

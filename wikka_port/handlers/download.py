@@ -5,13 +5,16 @@ or style of the wiki: it has a policy of its own, and only types that run nothin
 
     200, 206, 304, 416   RFC 9110, sections 13 and 14 (``files.conditional``)
     403                  the visitor may not read the page; the answer does not depend on its files
+                         (of a page that is not saved yet, a visitor has his own files that wait for it)
     404                  no such file or version, or it was removed
-    500                  the store has lost a chunk: ``wikka check`` names the file
+    503                  the store has lost the content: ``wikka check`` names the file.  A chunk behind the first
+                         one is missed when it is sent: the answer breaks off, and the log has the digest
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
@@ -20,7 +23,7 @@ from wikka_port.files.conditional import ByteRange, NotSatisfiable, etag_of, is_
 from wikka_port.files.content_types import BY_MEDIA_TYPE, OPAQUE, SANDBOX
 from wikka_port.files.file_names import content_disposition
 from wikka_port.files.file_rows import CurrentFile, FileVersion
-from wikka_port.files.refusals import NoSavedPage
+from wikka_port.files.refusals import MissingContent, NoSavedPage, UploadGone
 from wikka_port.limits import TRANSFER_FROM_BYTES
 from wikka_port.refusals import missing_page
 from wikka_port.request_queues import run_as_transfer
@@ -31,12 +34,15 @@ from wikka_port.site import Site, number, redirect
 from wikka_port.texts import _
 from wikka_port.urls import file_path, page_path
 
+log = logging.getLogger(__name__)
+
 _YEAR: Final = "private, max-age=31536000, immutable"  # a version never changes
 _FRESH: Final = "private, no-cache"  # rights and versions may change
 
 
-def handle_download(site: Site, request: Request, name: str, file: str) -> Response:
-    files = site.wiki.files(name)
+def handle_download(site: Site, request: Request, name: str, file: str, owners: Collection[str] = ()) -> Response:
+    """Send a file; of a page that is not saved yet, one of ``owners`` that waits for it."""
+    files = site.wiki.files(name, owners)
     try:
         stored_name, current = files.find(file)
     except NoSavedPage:
@@ -50,7 +56,10 @@ def handle_download(site: Site, request: Request, name: str, file: str) -> Respo
     if one is None or not one.sha256:
         return _missing(site, name, file)
     small = _smaller(request, files, one)
-    response = send_version(request, files, stored_name, one) if small is None else _named(small, stored_name, one)
+    try:
+        response = send_version(request, files, stored_name, one) if small is None else _named(small, stored_name, one)
+    except UploadGone:  # it waited for the page, and has ended meanwhile
+        return _missing(site, name, file)
     is_public = wanted is not None and site.wiki.access.everybody_may(name, Privilege.READ)
     is_whole_for_now = small is None and "w" in request.args  # the smaller version comes later
     response.headers["Cache-Control"] = _YEAR if is_public and not is_whole_for_now else _FRESH
@@ -102,16 +111,24 @@ def _content(request: Request, files: GuardedFiles, one: CurrentFile | FileVersi
             wanted, status = ranges, 206
     part = wanted[0]
     length = part.stop - part.start
-    content: Iterable[bytes] = ()
-    if request.method != "HEAD":
-        if length > TRANSFER_FROM_BYTES:
-            run_as_transfer(request.environ)
-        content = files.content(one, part.start, part.stop)
-    response = _headed(Response(content, status=status), one, etag)
+    is_sent = request.method != "HEAD"
+    if is_sent and length > TRANSFER_FROM_BYTES:
+        run_as_transfer(request.environ)
+    content = files.content(one, part.start, part.stop)  # for HEAD, too: its answer is that of GET
+    response = _headed(Response(_logged(content, one) if is_sent else (), status=status), one, etag)
     response.headers["Content-Length"] = str(length)
     if status == 206:
         response.headers["Content-Range"] = part.content_range(size)
     return response
+
+
+def _logged(content: Iterable[bytes], one: CurrentFile | FileVersion) -> Iterator[bytes]:
+    """Yield the content; log its digest if a chunk of it is lost.  Raises MissingContent, so that the answer ends."""
+    try:
+        yield from content
+    except MissingContent:
+        log.error("the store has lost a chunk of the content %s: the answer broke off", one.sha256)
+        raise
 
 
 def _headed(response: Response, one: CurrentFile | FileVersion, etag: str) -> Response:

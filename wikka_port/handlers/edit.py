@@ -12,6 +12,7 @@ If a save fails, the answer is a page with the text as it was typed, ready to be
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -23,7 +24,7 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.submissions import note_accepted, words_refusal
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
-from wikka_port.editing.edit_forms import of_section, opened
+from wikka_port.editing.edit_forms import of_section, opened, owners_of
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.draft import TOO_LARGE
@@ -31,12 +32,14 @@ from wikka_port.handlers.editor_page import (
     NOT_SIGNED,
     STALE,
     edit_form,
+    is_of_new_page,
     later,
     other_person,
     refused_edit,
 )
 from wikka_port.handlers.judgement import JudgedEdit, judged_edit
 from wikka_port.handlers.saving import Unmerged, forget_draft, note_network_of, save_edit, settle
+from wikka_port.handlers.waiting_files import adopt, waiting_of
 from wikka_port.limits import TEMPLATES_MAX
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.converting import to_markdown
@@ -78,8 +81,9 @@ def handle_edit(site: Site, request: Request, name: str) -> Response:
     offers: dict[str, Any] = {}
     if page is not None:
         offers["waiting"] = len(site.wiki.suggestions(name).of(name))
-    elif not draft.body:
-        offers["templates"] = _templates(site)
+    else:
+        offers["waiting_files"] = list(waiting_of(site, request, name))
+        offers["templates"] = () if draft.body else _templates(site)
     return edit_form(site, request, name, draft, **offers, **begun.values)
 
 
@@ -177,6 +181,8 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     except (NotAllowed, PageTooBig, Refused, StoreUnavailable) as problem:
         return refused_edit(site, request, name, draft, problem)
     forget_draft(site, request, name, draft)
+    if is_of_new_page(request, draft):
+        adopt(site, name, owners_of(site, request))
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)
         note_accepted(site)
@@ -222,10 +228,15 @@ def _previewed(site: Site, request: Request, name: str, draft: FormDraft) -> Res
         return other
     markup = draft.markup or (page.markup if page else site.settings.markup)
     autolink = site.autolinks(page, markup)
-    preview = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
+    preview = _preview(site, request, name, draft, autolink=autolink, markup=markup)
     changed = other_person(site, draft)
     values: dict[str, Any] = {"problem": changed, "sign_in": draft.signed_as} if changed else {}
     return edit_form(site, request, name, draft, preview=preview, **values)
+
+
+def _preview(site: Site, request: Request, name: str, draft: FormDraft, *, autolink: bool, markup: str) -> str:
+    whole, waiting = not draft.section, partial(waiting_of, site, request, name)
+    return preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=whole, waiting=waiting)
 
 
 def handle_preview(site: Site, request: Request, name: str) -> Response:
@@ -267,7 +278,7 @@ def _preview_answer(site: Site, request: Request, name: str, draft: FormDraft) -
         page = None
     markup = draft.written or draft.markup or (page.markup if page else site.settings.markup)
     autolink = site.autolinks(page, markup)
-    html = preview_html(site, name, draft.body, autolink=autolink, markup=markup, whole=not draft.section)
+    html = _preview(site, request, name, draft, autolink=autolink, markup=markup)
     return unindexed(html, "text/html", cache="no-store")
 
 

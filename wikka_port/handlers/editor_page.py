@@ -47,6 +47,8 @@ def edit_form(
         "turned": None,
         "templates": (),
         "waiting": 0,
+        "waiting_files": (),
+        "is_of_new_page": is_of_new_page(request, draft),
         **guard_fields(site, request),
         **values,
     }
@@ -62,6 +64,11 @@ def edit_form(
         problem=problem,
         **shown,
     )
+
+
+def is_of_new_page(request: Request, draft: FormDraft) -> bool:
+    """Return whether the form was begun for a page that was not saved; after a conflict it has a revision to edit."""
+    return request.form.get("new") == "1" or draft.base == 0
 
 
 def _offered(site: Site, request: Request) -> str | None:

@@ -20,11 +20,10 @@ from werkzeug.wrappers import Request
 
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.submissions import words_refusal
-from wikka_port.editing.edit_forms import owner_to_keep
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
 from wikka_port.files.file_rows import ALT_CHARS_MAX, FileVersion, Upload
-from wikka_port.files.refusals import FileRefused
+from wikka_port.files.refusals import FileRefused, NoSavedPage
 from wikka_port.files.upload_form import (
     READ_BYTES,
     BadForm,
@@ -36,6 +35,7 @@ from wikka_port.files.upload_form import (
 from wikka_port.files.uploading import UploadWriter
 from wikka_port.forms import STALE_FORM, is_genuine
 from wikka_port.limits import FORM_FILES_MAX
+from wikka_port.refusals import name_refusal
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.judging import NotAllowed
@@ -62,6 +62,11 @@ def check_words(site: Site, request: Request, fields: Mapping[str, str], new_nam
         raise FileRefused(_("Change the note or the description of the file. {why}", why=why))
 
 
+def new_page_refusal(site: Site, name: str) -> str:
+    """Return why no page can be made under the name, "" if one can, or if there is one."""
+    return "" if site.wiki.access.is_there(name) else name_refusal(site, name)
+
+
 class NameTaken(FileRefused):
     """The page has a file of the name, and the form does not say that it is to be replaced."""
 
@@ -80,15 +85,19 @@ class Received:
     problem: str = ""  # of the form itself, "" if there is none
 
 
-def receive(site: Site, request: Request, name: str) -> Received:
-    """Store the files of a form.  Raises NotAllowed, StoreUnavailable; the files before that are stored."""
+def receive(site: Site, request: Request, name: str, owner: str) -> Received:
+    """Store the files of a form for ``owner``; of a page that is not saved yet they wait for it.
+
+    Raises NotAllowed, StoreUnavailable; the files before that are stored.
+    """
     if request.mimetype == "application/x-www-form-urlencoded":  # a form without files
         problem = Refused(_("No file was chosen."), 400) if is_genuine(site, request) else Refused(_(STALE_FORM), 403)
         return Received(fields=request.form, status=problem.status, problem=str(problem))
     site.wiki.files(name).require_write()  # before a byte of the body is read
     run_as_transfer(request.environ)
     try:
-        receiver = _Receiver(site, request, name, UploadForm(request.headers.get("Content-Type", "")))
+        form = UploadForm(request.headers.get("Content-Type", ""))
+        receiver = _Receiver(site, request, name, owner, form)
     except BadForm as bad:
         return Received(status=400, problem=_bad_form(bad))
     status, problem_text = 200, ""
@@ -117,8 +126,8 @@ def _bad_form(bad: BadForm) -> str:
 class _Receiver:
     """Stores one form's files, one after the other."""
 
-    def __init__(self, site: Site, request: Request, name: str, form: UploadForm) -> None:
-        self._site, self._request, self._name, self._form = site, request, name, form
+    def __init__(self, site: Site, request: Request, name: str, owner: str, form: UploadForm) -> None:
+        self._site, self._request, self._name, self._owner, self._form = site, request, name, owner, form
         self._files: GuardedFiles | None = None  # None: no file has begun, so nothing is checked yet
         self._given = ""  # the name of the file that is being read
         self._fields: dict[str, str] = {}
@@ -164,7 +173,7 @@ class _Receiver:
         """Return the page's files.  Raises Refused, NotAllowed."""
         if not is_genuine(self._site, self._request, fields.get("csrf", "")):
             raise Refused(_(STALE_FORM), 403)
-        files = self._site.wiki.files(self._name)
+        files = self._site.wiki.files(self._name, [self._owner])
         files.require_write()
         return files
 
@@ -181,10 +190,11 @@ class _Receiver:
             self._refuse(_("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s))
             return
         try:
+            if why := new_page_refusal(self._site, self._name):
+                raise FileRefused(why)
             replaced = replaced_version(self._files, self._fields, begins.name)
             check_words(self._site, self._request, self._fields, "" if replaced else begins.name)
-            owner, _cookie = owner_to_keep(self._site, self._request)
-            self._upload = self._files.begin(begins.name, owner)
+            self._upload = self._files.begin(begins.name, self._owner)
             self._writer = self._files.writer(self._upload)
         except (InvalidFileName, FileRefused) as refused:
             self._refuse(str(refused))
@@ -213,7 +223,10 @@ def replaced_version(files: GuardedFiles, fields: Mapping[str, str], name: str) 
     """Return the token of the version that a file of this name replaces, "" if it is new.  Raises NameTaken."""
     if fields.get("replaces"):
         return fields["replaces"]
-    _own, current = files.find(name)
+    try:
+        _own, current = files.find(name)
+    except NoSavedPage:  # nothing waits for it either; the next step says whether it may
+        return ""
     if current is None or not current.is_there:
         return ""
     if fields.get("replace") != "yes":
@@ -222,7 +235,7 @@ def replaced_version(files: GuardedFiles, fields: Mapping[str, str], name: str) 
 
 
 def make_file(site: Site, files: GuardedFiles, upload: Upload, fields: Mapping[str, str]) -> FileVersion:
-    """Make a whole upload a file of its page; ``fields`` are those of the form.
+    """Make a whole upload a file of its page, or let it wait for the page; ``fields`` are those of the form.
 
     Throws the upload away if it is refused: raises NotAccepted, InvalidFileName, FileRefused, NotAllowed.
     """

@@ -1,7 +1,7 @@
 """The files of a page: listed, added, described, replaced, removed and brought back.
 
-    /Name/files             all files and the form that adds some; POST adds them (``file_upload``), or begins an
-                            upload in parts (``upload``)
+    /Name/files             all files and the form that adds some; POST adds them (``file_upload``), begins an upload
+                            in parts (``upload``), or does what a form of the list says (``waiting_files``)
     /Name/file?file=...     one file and its versions; POST describes it, removes it, brings a version back, or
                             for administrators erases one
 
@@ -10,6 +10,7 @@ A removed file keeps its versions, so nothing is lost; every change is a version
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,56 +18,108 @@ from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.change_lists import page_of
+from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
 from wikka_port.files.content_types import ALL
-from wikka_port.files.file_rows import ALT_CHARS_MAX, CurrentFile, FileVersion, lookup_key
-from wikka_port.files.refusals import FileRefused
+from wikka_port.files.file_html import is_picture
+from wikka_port.files.file_rows import (
+    ALT_CHARS_MAX,
+    NOT_SAVED,
+    WAITING_MS,
+    CurrentFile,
+    FileVersion,
+    lookup_key,
+)
+from wikka_port.files.refusals import FileRefused, MissingContent
 from wikka_port.forms import answer_form, form_page, take_upload
 from wikka_port.handlers.deletion import SURE_TO_ERASE
 from wikka_port.handlers.file_upload import Received, check_words, receive
 from wikka_port.handlers.upload import begin_upload
-from wikka_port.refusals import missing_file, missing_page
+from wikka_port.handlers.waiting_files import (
+    DESCRIBED_MAX,
+    NOTHING_CHOSEN,
+    OF_LIST,
+    URLENCODED,
+    change_list,
+    files_of_owner,
+    saved_files,
+    typed_words,
+)
+from wikka_port.refusals import LOST, LOST_STATUS, missing_file, missing_page
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
-from wikka_port.texts import N_, _, _n, _w
+from wikka_port.texts import _, _n, _w
 from wikka_port.urls import file_path, page_path
 
+log = logging.getLogger(__name__)
+
+_DAY_MS: Final = 24 * 3600 * 1000
 USERS_LISTED: Final = 50  # pages that use a file, on the file's page; a list of its own has all
-_NOTHING_CHOSEN: Final = N_("This form says nothing to do. Go back, and use one of its buttons.")
 
 
 def handle_files(site: Site, request: Request, name: str) -> Response:
-    """List a page's files; on POST add those of the form."""
+    """List a page's files; on POST add those of the form, or do what the form of the list says.
+
+    A page that is not saved yet has a list for those who may make it: of their own files that wait for it.
+    """
     page = site.wiki.page(name)
-    if page is None:
+    if page is None and not site.wiki.access.can(name).write:
         return missing_page(site, name)
-    if request.method == "POST" and "Tus-Resumable" in request.headers:
-        return begin_upload(site, request, name)
     if request.method != "POST":
-        return _files_page(site, request, name, Received())
-    received = receive(site, request, name)
+        return _files_page(site, request, files_of_owner(site, request, name), Received())
+    if "Tus-Resumable" in request.headers:
+        return begin_upload(site, request, name)
+    owner, cookie = owner_to_keep(site, request)
+    files = site.wiki.files(name, {owner, *owners_of(site, request)})
+    if request.mimetype == URLENCODED and any(one in request.form for one in OF_LIST):
+        return _changed_list(site, request, files)
+    received = receive(site, request, name, owner)
     if received.status != 200:
-        return _files_page(site, request, name, received)
-    if len(received.added) == 1:
-        return redirect(page_path(name, "file", file=received.added[0].name))
-    return redirect(page_path(name, "files", added=len(received.added)))
+        response = _files_page(site, request, files, received)
+    elif len(received.added) == 1 and received.added[0].number != NOT_SAVED:
+        response = redirect(page_path(name, "file", file=received.added[0].name))
+    else:
+        response = redirect(page_path(name, "files", added=len(received.added)))
+    remember(request, response, cookie if page is None else "")
+    return response
 
 
-def _files_page(site: Site, request: Request, name: str, received: Received) -> Response:
-    current, types = site.wiki.files(name).current(), site.config.files.types
-    files = sorted(current.items(), key=lambda one: lookup_key(one[0]))
-    text = request.args.get("added", "")
+def _changed_list(site: Site, request: Request, files: GuardedFiles) -> Response:
+    def form(status: int, problem: str) -> Response:
+        return _files_page(site, request, files, Received(status=status, problem=problem))
+
+    def change() -> Response:
+        done = change_list(site, request, files)
+        return _files_page(site, request, files, Received(), done=done)
+
+    return answer_form(site, request, form, change)
+
+
+def _files_page(site: Site, request: Request, files: GuardedFiles, received: Received, *, done: str = "") -> Response:
+    is_saved, may_write = site.wiki.access.is_there(files.page), site.wiki.access.can(files.page).write
+    there = sorted(saved_files(files).items(), key=lambda one: lookup_key(one[0])) if is_saved else []
+    waiting = files.waiting.current()
+    text, types = request.args.get("added", ""), site.config.files.types
     added = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
+    if added and received.status == 200 and not done:
+        done = _n("{n} file is added.", "{n} files are added.", added)
+    described = [*waiting.items(), *((name, one) for name, one in there if one.is_there and not one.alt)]
     return form_page(
         site,
         request,
         "files.html",
         status=received.status,
-        page_name=name,
-        files=[(file, one) for file, one in files if one.is_there],
-        removed=[(file, one) for file, one in files if not one.is_there],
-        done=_n("{n} file is added.", "{n} files are added.", added) if added and received.status == 200 else "",
+        page_name=files.page,
+        is_saved=is_saved,
+        waiting=waiting,
+        waiting_days=WAITING_MS // _DAY_MS,
+        undescribed=[(name, one) for name, one in described if is_picture(one)][:DESCRIBED_MAX] if may_write else [],
+        typed=typed_words(request) if received.problem else {},
+        is_new=bool(added),
+        files=[(file, one) for file, one in there if one.is_there],
+        removed=[(file, one) for file, one in there if not one.is_there],
+        done=done,
         received=received,
         note=received.fields.get("note", ""),
         alt=received.fields.get("alt", ""),
@@ -107,6 +160,9 @@ def handle_file(site: Site, request: Request, name: str) -> Response:
             _change(site, request, files, file)
         except FileRefused as refused:
             raise Refused(str(refused), 409) from None
+        except MissingContent as lost:
+            log.error("%s of %s cannot be brought back: %s", file, name, lost)
+            raise Refused(_(LOST), LOST_STATUS) from None
         return redirect(page_path(name, "file", file=file))
 
     return answer_form(site, request, form, change)
@@ -129,7 +185,7 @@ def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> Non
             raise Refused(_("The file has no such version."), 404)
         files.restore(file, seen, old, note=note or _w("Version {number} is back", number=old.number))
     else:
-        raise Refused(_(_NOTHING_CHOSEN), 400)
+        raise Refused(_(NOTHING_CHOSEN), 400)
 
 
 def _erase(site: Site, request: Request, name: str, file: str) -> Response:

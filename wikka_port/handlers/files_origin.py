@@ -13,16 +13,22 @@ Both are one server.  The second origin is known by its ``Host``; so a proxy mus
 
 from __future__ import annotations
 
+import logging
+
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.files.refusals import NoSavedPage
+from wikka_port.editing.edit_forms import owners_of
+from wikka_port.files.refusals import MissingContent, NoSavedPage
 from wikka_port.handlers.download import handle_download
+from wikka_port.refusals import LOST, LOST_STATUS
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
 from wikka_port.texts import _
 from wikka_port.urls import Route, file_path
 from wikka_port.visitors import Visitor
+
+log = logging.getLogger(__name__)
 
 
 def is_at_files(site: Site, request: Request) -> bool:
@@ -39,6 +45,9 @@ def answer_at_files(site: Site, request: Request, where: Route, visitor: Visitor
         response = handle_download(site.for_visitor(visitor), request, where.name, where.file)
     except NotAllowed:
         return _plain(403, _("Not everybody may read this file. Open it from the wiki."))
+    except MissingContent as lost:
+        log.error("%s %s: %s", request.method, request.path, lost)
+        return _plain(LOST_STATUS, _(LOST))
     if response.status_code >= 400 and response.status_code != 416:
         return _plain(response.status_code, _("There is no such file."))
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"  # pages of the wiki show it
@@ -50,7 +59,7 @@ def file_answer(site: Site, request: Request, where: Route) -> Response:
     origin = site.config.files.origin
     path = _path_of_public(site, request, where) if origin else ""
     if not path:
-        return handle_download(site, request, where.name, where.file)
+        return handle_download(site, request, where.name, where.file, owners_of(site, request))
     response = redirect(origin + path, status=302)
     response.headers["Cache-Control"] = "private, no-cache"  # rights may change
     return response

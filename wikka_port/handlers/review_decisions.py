@@ -32,6 +32,7 @@ from wikka_port.editing.suggestions import (
     TooMany,
 )
 from wikka_port.handlers.saving import Unmerged, save_edit, settle
+from wikka_port.handlers.waiting_files import adopt
 from wikka_port.names import InvalidName
 from wikka_port.next_revision import PageTooBig
 from wikka_port.rights.judging import NotAllowed
@@ -131,6 +132,8 @@ def _edit(author: Site, one: Suggestion, review: Review) -> str:
         language=review.language,
     )
     outcome = save_edit(author, review.page, draft, was_stored=False)
+    if one.base == 0:
+        adopt(author, review.page, [one.owner])
     if outcome.saved is not None:
         if author.visitor.name is None and review.network:
             note_network(author.accounts.rows, review.page, outcome.saved.number, review.network)

@@ -28,7 +28,7 @@ from werkzeug.exceptions import ClientDisconnected, MethodNotAllowed
 from werkzeug.http import http_date
 from werkzeug.wrappers import Request, Response
 
-from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
+from wikka_port.editing.edit_forms import owner_to_keep, remember
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
 from wikka_port.files.file_rows import GRACE_MS, Upload
@@ -45,7 +45,8 @@ from wikka_port.files.resumable import (
 )
 from wikka_port.files.upload_form import READ_BYTES
 from wikka_port.forms import STALE_FORM, is_genuine
-from wikka_port.handlers.file_upload import check_words, make_file, replaced_version
+from wikka_port.handlers.file_upload import check_words, make_file, new_page_refusal, replaced_version
+from wikka_port.handlers.waiting_files import files_of_owner
 from wikka_port.names import InvalidName
 from wikka_port.refusals import sentence
 from wikka_port.request_queues import run_as_transfer
@@ -85,8 +86,10 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
     kept = {key: value[:FIELD_CHARS_MAX] for key, value in fields.items() if key in FIELDS}
     owner, cookie = owner_to_keep(site, request)
     try:
-        files = site.wiki.files(name)
+        files = site.wiki.files(name, [owner])
         files.require_write()
+        if why := new_page_refusal(site, name):
+            raise Rejected(422, why)
         wait_s = wait_before_s(site.pace.uploads, site, request)
         if wait_s:
             why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
@@ -124,8 +127,8 @@ def handle_upload(site: Site, request: Request, name: str) -> Response:
 def _found(site: Site, request: Request) -> tuple[GuardedFiles, Upload]:
     """Return the upload at the address, with the files of its page.  Raises Rejected (404), StoreUnavailable."""
     with contextlib.suppress(NotAllowed, InvalidName):
-        files = site.wiki.files(request.args.get("page", ""))
-        for owner in owners_of(site, request):
+        files = files_of_owner(site, request, request.args.get("page", ""))
+        for owner in files.waiting.owners:
             with contextlib.suppress(UploadGone):
                 upload = files.upload(request.args.get("id", ""), owner)
                 if upload.page == files.page and upload.length_bytes:

@@ -153,15 +153,16 @@ class GuardedWiki(ReadableLists):
         """
         return self._wiki.suggestions
 
-    def files(self, name: str) -> GuardedFiles:
+    def files(self, name: str, owners: Collection[str] = ()) -> GuardedFiles:
         """Return the files of a page.  Raises NotAllowed unless the visitor may read the page.
 
-        Its methods that change files check the right to write the page in the step that commits.
+        Its methods that change files check the right to write the page in the step that commits.  ``owners`` are those
+        of the request's drafts, for a page that may not be saved yet.
         """
         name = normalise(name)
         self.access.require(name, Privilege.READ)
         uses = ReadableUses(self._wiki, self.access, self.files_of, self._before_expensive_read)
-        return GuardedFiles(self._wiki.files, self.access, self.visitor, name, uses)
+        return GuardedFiles(self._wiki.files, self.access, self.visitor, name, uses, owners)
 
     def comments_of(self, page: Page, browsers: Collection[str] = ()) -> GuardedComments:
         """Return the comments of a page just read.  Raises NotAllowed unless the visitor may read them."""

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from wikka_port.files.file_html import NO_FILES, Files, find_files
-from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload, lookup_key
+from wikka_port.files.file_rows import NOT_SAVED, CurrentFile, FileVersion, Upload, lookup_key
+from wikka_port.files.refusals import NoSavedPage
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.thumbnails import Thumbnail, widths_of
 from wikka_port.files.uploading import UploadWriter
@@ -22,6 +23,7 @@ from wikka_port.markup.fragments import FileReference
 from wikka_port.moving.mover import By
 from wikka_port.names import pages_above
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.guarded_waiting import GuardedWaiting
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.schema import name_row
 from wikka_port.visitors import Visitor
@@ -97,9 +99,21 @@ def _those_of(files: Mapping[str, Files], names: Sequence[str]) -> dict[str, Fil
 class GuardedFiles:
     """Methods raise what those of ``StoredFiles`` raise, and NotAllowed."""
 
-    def __init__(self, files: StoredFiles, access: PageAccess, visitor: Visitor, page: str, uses: ReadableUses) -> None:
-        """``page`` is a normalised name; the caller has checked that the visitor may read it."""
+    def __init__(
+        self,
+        files: StoredFiles,
+        access: PageAccess,
+        visitor: Visitor,
+        page: str,
+        uses: ReadableUses,
+        owners: Collection[str] = (),
+    ) -> None:
+        """``page`` is a normalised name; the caller has checked that the visitor may read it.
+
+        With ``owners`` (``GuardedWaiting``) a page that is not saved yet has the files that wait for it.
+        """
         self.page = page
+        self.waiting = GuardedWaiting(files, access, page, owners, self._by)
         self._uses = uses
         self._files = files
         self._access = access
@@ -114,8 +128,17 @@ class GuardedFiles:
     # --- reading -----------------------------------------------------------------------------------
 
     def current(self) -> dict[str, CurrentFile]:
-        """Return the files of the page, with those that were removed.  A page just read has them: ``Page.files``."""
-        return self._files.files_of(self.page)
+        """Return the files of the page, with those that were removed.  A page just read has them: ``Page.files``.
+
+        A page that is not saved has the files that wait for it, if there are any.  Raises NoSavedPage.
+        """
+        try:
+            return self._files.files_of(self.page)
+        except NoSavedPage:
+            waiting = self.waiting.current()
+            if not waiting:
+                raise
+            return waiting
 
     def find(self, name: str) -> tuple[str, CurrentFile | None]:
         """Return the file that readers would take for ``name``, removed or not, by its own name."""
@@ -133,6 +156,8 @@ class GuardedFiles:
 
     def content(self, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Return the bytes of a version that this object, or the page, has."""
+        if isinstance(version, CurrentFile) and version.number == NOT_SAVED:
+            return self._files.waiting.content(version, start, version.size_bytes if stop is None else stop)
         return self._files.content(version, start, stop)
 
     def thumbnail(self, version: FileVersion | CurrentFile, width: int) -> Thumbnail | None:
@@ -155,7 +180,10 @@ class GuardedFiles:
         self._access.require(self.page, Privilege.WRITE)
 
     def begin(self, name: str, owner: str, length_bytes: int = 0, *, fields: str = "") -> Upload:
-        return self._files.begin(self.page, name, owner, length_bytes, allow=self._allow, fields=fields)
+        allow_new = self.waiting.check_new if self.waiting.owners else None
+        return self._files.begin(
+            self.page, name, owner, length_bytes, allow=self._allow, fields=fields, allow_new=allow_new
+        )
 
     def upload(self, place: str, owner: str) -> Upload:
         """Return an upload under way; it is committed to the page at which it began.  Raises UploadGone."""
@@ -175,7 +203,13 @@ class GuardedFiles:
         return self._files.settle(upload, keep_metadata=keep_metadata)
 
     def commit(self, upload: Upload, *, note: str = "", alt: str = "", replaces: str = "") -> FileVersion:
-        return self._files.commit(upload, self._by(note), alt=alt, replaces=replaces, allow=self._allow)
+        """Make an upload the page's; of a page that is not saved it waits, and the version has the number NOT_SAVED."""
+        try:
+            return self._files.commit(upload, self._by(note), alt=alt, replaces=replaces, allow=self._allow)
+        except NoSavedPage:
+            if upload.history or not self.waiting.owners:
+                raise
+            return self.waiting.keep(upload, note=note, alt=alt, replaces=replaces)
 
     def abandon(self, upload: Upload) -> None:
         self._files.abandon(upload)

@@ -3,6 +3,7 @@
 (() => {
   const { _ } = wikkaTexts;
   const FILES_MAX = 20; // at once
+  const WORDS_CHARS_MAX = 500; // that say what a picture shows
   const NAMELESS = /^(image|picture|blob|unknown)?\.?(png|jpe?g|gif|webp)?$/i; // what browsers call a picture that has no name
 
   /** The files of a paste; none if it has words, too: office programs add a picture of the words. */
@@ -29,10 +30,64 @@
     area.dispatchEvent(new InputEvent("input", { bubbles: true }));
   }
 
-  /** Adds ``files`` to the page, each in its turn; ``put(text)`` writes their names, ``say(text, isProblem)`` shows how far they are. */
+  const button = (text, type, className) => Object.assign(document.createElement("button"), { type, textContent: text, className });
+
+  /** Sends the words of ``box`` to the page of files; what could not be saved stays typed. */
+  async function saveWords(form, box, say) {
+    const typed = [...box.querySelectorAll("input")].filter((one) => one.value.trim());
+    const sent = new URLSearchParams({ csrf: form.elements.namedItem("csrf").value, describe: "1" });
+    for (const one of typed) {
+      sent.append("file", one.dataset.file);
+      sent.append("alt", one.value);
+    }
+    let isSaved = !typed.length;
+    try { isSaved ||= (await fetch(form.dataset.files, { method: "POST", body: sent })).ok; } catch { /* said below */ }
+    if (isSaved) box.remove();
+    if (!isSaved) say(_("The descriptions were not saved. Try again, or use the page of files."), true);
+    else if (typed.length) say(_("The descriptions are saved."), false);
+  }
+
+  function boxOfWords(form, say) {
+    const box = document.createElement("form");
+    box.className = "banner asked";
+    box.setAttribute("aria-labelledby", "asked-title");
+    const head = document.createElement("p");
+    head.id = "asked-title";
+    head.textContent = _("What do the new pictures show? People who cannot see them hear or read these words.");
+    const actions = document.createElement("div");
+    actions.className = "actions";
+    const later = button(_("Later"), "button", "quiet");
+    later.addEventListener("click", () => box.remove());
+    actions.append(button(_("Save the descriptions"), "submit", ""), later);
+    box.append(head, actions);
+    box.addEventListener("submit", (event) => {
+      event.preventDefault();
+      event.stopPropagation(); // it is not the text that is sent
+      saveWords(form, box, say);
+    });
+    form.before(box);
+    return box;
+  }
+
+  /** Asks what the pictures ``names`` show, beside the text and not in its way. */
+  function askWords(form, names, say) {
+    const box = document.querySelector(".banner.asked") ?? boxOfWords(form, say);
+    for (const name of names) {
+      const field = document.createElement("label");
+      const one = document.createElement("input");
+      field.className = "field";
+      Object.assign(one, { maxLength: WORDS_CHARS_MAX, autocomplete: "off" });
+      one.dataset.file = name;
+      field.append(name, " ", one);
+      box.lastElementChild.before(field);
+    }
+  }
+
+  /** Adds ``files`` to the page, each in its turn; ``words`` has what each shows, ``put(text)`` writes their names,
+   *  ``say(text, isProblem)`` shows how far they are. */
   wikkaEditor.addFiles = async (form, area, files, words, put, say, signal) => {
     const address = form.dataset.files;
-    if (!address) { say(_("Files can be added here when the page is saved and you may edit it."), true); return; }
+    if (!address) { say(_("Files are added by people who may edit the page."), true); return; }
     const named = [];
     for (const file of files.slice(0, FILES_MAX)) {
       const taken = named.map((one) => one.name);
@@ -42,21 +97,25 @@
     }
     put(named.map((one) => mark(one.name)).join(" "));
     const failed = [];
-    for (const file of named) {
+    const silent = []; // pictures without words
+    for (const [index, file] of named.entries()) {
       const show = (bytes) => say(_("{name}: {percent} % are sent.", { name: file.name, percent: Math.floor(bytes * 100 / file.size) }), false);
-      const to = { address, token: form.elements.namedItem("csrf").value, fields: words ? { alt: words } : {} };
+      const alt = words[index] ?? "";
+      const to = { address, token: form.elements.namedItem("csrf").value, fields: alt ? { alt } : {} };
       try {
         show(0);
         const made = await wikkaUploads.send(file, to, { show, say: (text) => text && say(`${file.name}: ${text}`, false), signal });
         const name = made ? decodeURIComponent(made.split("/").at(-1)) : file.name;
         if (name !== file.name) replaced(area, mark(file.name), mark(name));
+        if (!alt && file.type.startsWith("image/")) silent.push(name);
       } catch (error) {
         if (signal.aborted) return;
         failed.push(`${file.name}: ${error instanceof wikkaUploads.Refused ? error.message : _("it could not be sent")}`);
       }
     }
     if (files.length > FILES_MAX) failed.push(_("only {most} files are taken at once.", { most: FILES_MAX }));
+    if (silent.length) askWords(form, silent, say);
     if (failed.length) say(`${_("Not added:")} ${failed.join(" ")}`, true);
-    else say(_("Added to the page’s files."), false);
+    else say(form.dataset.new ? _("Added. They become files of the page when it is saved.") : _("Added to the page’s files."), false);
   };
 })();

@@ -124,6 +124,14 @@
     address.pattern = "https?://.+";
     chosen?.addEventListener("change", () => { address.required = !chosen.files.length; });
     const words = input("words", _("What it shows, for those who do not see it"), "text", "");
+    const each = []; // the same of several pictures
+    chosen?.addEventListener("change", () => {
+      for (const one of each.splice(0)) one.parentNode.remove();
+      words.parentNode.hidden = chosen.files.length > 1;
+      if (chosen.files.length < 2) return;
+      for (const file of chosen.files) each.push(input("words", _("What {name} shows", { name: file.name }), "text", ""));
+      form.append(actions);
+    });
     const actions = document.createElement("div");
     actions.className = "actions";
     const insert = document.createElement("button");
@@ -138,7 +146,7 @@
       dialog.remove();
       back();
       if (dialog.returnValue !== "put") return;
-      if (chosen?.files.length) add([...chosen.files], words.value.trim());
+      if (chosen?.files.length) add([...chosen.files], (each.length ? each : [words]).map((one) => one.value.trim()));
       else put(address.value.trim(), words.value.trim());
     });
     document.body.append(dialog);

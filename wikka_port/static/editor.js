@@ -140,14 +140,15 @@
       }
     }
 
-    addFiles(files, words = "") {
+    addFiles(files, words = []) {
       const { selectionStart: from, selectionEnd: to } = this.area;
       const put = (made) => this.apply({ from, to, insert: made, start: from + made.length, end: from + made.length });
       const say = (text, isProblem) => {
         this.tip.textContent = text;
         this.tip.classList.toggle("problem", isProblem);
       };
-      wikkaEditor.addFiles(this.form, this.area, files, words, put, say, this.signal);
+      wikkaEditor.addFiles(this.form, this.area, files, words, put, say, this.signal)
+        .then(() => this.preview.typed()); // which shows them by now
     }
 
     listen() {

@@ -2,16 +2,49 @@
 "use strict";
 (() => {
   const { _ } = wikkaTexts;
+  const DESCRIBED_MAX = 20; // pictures that are asked about at once
+  const WORDS_CHARS_MAX = 500;
   const form = document.querySelector("form.upload");
   const input = form?.querySelector("input[type=file]");
   if (!input) return;
   const field = (name) => form.elements.namedItem(name);
 
-  /** The page and the fields of the form, as they are now. */
-  const to = () => {
+  const words = new Map(); // what each of several pictures shows: a field by file
+
+  /** Asks what each of several pictures shows; one has the field of the form. */
+  const askWords = () => {
+    form.querySelector(".each")?.remove();
+    words.clear();
+    const pictures = [...input.files].filter((one) => one.type.startsWith("image/"));
+    const common = field("alt")?.closest("label");
+    if (!common) return;
+    common.hidden = pictures.length > 1;
+    if (pictures.length < 2) return;
+    const box = document.createElement("fieldset");
+    const legend = document.createElement("legend");
+    box.className = "each";
+    legend.textContent = _("What the pictures show (alt text)");
+    box.append(legend);
+    for (const file of pictures.slice(0, DESCRIBED_MAX)) {
+      const label = document.createElement("label");
+      const one = document.createElement("input");
+      label.className = "field";
+      Object.assign(one, { maxLength: WORDS_CHARS_MAX, autocomplete: "off" });
+      label.append(file.name, " ", one);
+      box.append(label);
+      words.set(file, one);
+    }
+    form.querySelector(".actions").before(box);
+  };
+  input.addEventListener("change", askWords);
+
+  /** The page and the fields of the form, as they are now for ``file``. */
+  const to = (file) => {
     const chosen = ["note", "alt", "replaces", "replace", "keep-metadata"].map(field)
       .filter((one) => one && (one.type !== "checkbox" || one.checked)).map((one) => [one.name, one.value]);
-    return { address: form.action, token: field("csrf").value, fields: Object.fromEntries(chosen) };
+    const fields = Object.fromEntries(chosen);
+    if (words.size) fields.alt = words.get(file)?.value ?? "";
+    return { address: form.action, token: field("csrf").value, fields };
   };
 
   const lineOf = (file, list) => {
@@ -32,7 +65,7 @@
     for (const [index, file] of files.entries()) {
       const { show, say, end } = lines[index];
       try {
-        await wikkaUploads.send(file, to(), { show, say, signal });
+        await wikkaUploads.send(file, to(file), { show, say, signal });
         added += 1;
         say(_("Added."));
       } catch (error) {
@@ -65,6 +98,7 @@
     send.disabled = false;
     stop.remove();
     input.value = "";
+    askWords();
     if (added === files.length) location.assign(`${form.getAttribute("action")}?added=${added}`);
   });
 })();

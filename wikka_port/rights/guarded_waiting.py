@@ -1,0 +1,131 @@
+"""The files of one visitor that wait for the first save of a page, within his rights.
+
+A visitor who may make the page may add files to it before.  The right is checked when an upload begins and when it
+begins to wait, and that of the page as it then is once more in the step that makes it the page's file.
+
+An object serves one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from wikka_port.files.file_rows import (
+    NOT_SAVED,
+    WAITING_MAX,
+    CurrentFile,
+    FileVersion,
+    Upload,
+    lookup_key,
+    parse_found,
+)
+from wikka_port.files.refusals import FileConflict, FileRefused, NoSuchFile, TooManyFiles
+from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.waiting import current_of, fields_of
+from wikka_port.moving.mover import By
+from wikka_port.rights.access import PageAccess
+from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
+
+
+class GuardedWaiting:
+    """Methods may raise NotAllowed and StoreUnavailable."""
+
+    def __init__(
+        self,
+        files: StoredFiles,
+        access: PageAccess,
+        page: str,
+        owners: Collection[str],
+        by: Callable[[str], By],
+    ) -> None:
+        """Take ``owners``, whose uploads they are: the account and the browser of the request; () has none."""
+        self.owners = owners
+        self._files = files
+        self._access = access
+        self._page = page
+        self._by = by
+
+    def uploads(self) -> list[Upload]:
+        return self._files.waiting.of(self._page, self.owners) if self.owners else []
+
+    def current(self) -> dict[str, CurrentFile]:
+        """Return what waits, by name, as the files of a page."""
+        return {one.name: current_of(one) for one in sorted(self.uploads(), key=lambda one: lookup_key(one.name))}
+
+    def _one(self, name: str, token: str) -> Upload:
+        """Return the upload of that name and token.  Raises NoSuchFile, if it has ended, and NotAllowed."""
+        self._access.require(self._page, Privilege.WRITE)
+        for one in self.uploads():
+            if (one.name, one.place.decode()) == (name, token):
+                return one
+        raise NoSuchFile(self._page, name)
+
+    def check_new(self, page: str) -> None:
+        """Check that the visitor may make the page.  Raises NotAllowed, and TooManyFiles if too many wait."""
+        self._access.require_of(page, NO_RIGHTS, False, Privilege.WRITE)
+        if len(self.uploads()) >= WAITING_MAX:
+            raise TooManyFiles(page, WAITING_MAX)
+
+    def keep(self, upload: Upload, *, note: str, alt: str, replaces: str) -> FileVersion:
+        """Let an upload wait; ``replaces`` is the token of the one that it replaces.  Raises FileRefused."""
+        self.check_new(self._page)
+        same = [one for one in self.uploads() if lookup_key(one.name) == lookup_key(upload.name)]
+        if [one.place.decode() for one in same] != ([replaces] if replaces else []):
+            raise FileConflict(upload.name, current_of(same[0]) if same else None)
+        held = self._files.waiting.keep(upload, note=note, alt=alt)
+        for one in same:
+            self._files.abandon(one)
+        return self._version(held, note, alt)
+
+    def _version(self, held: Upload, note: str, alt: str) -> FileVersion:
+        """Return what waits as the version that it may become."""
+        found, by = parse_found(held.found), self._by(note)
+        return FileVersion(
+            name=held.name,
+            number=NOT_SAVED,
+            previous="",
+            sha256=held.sha256,
+            size_bytes=held.stored_bytes,
+            media_type=found.media_type,
+            time_ms=held.time_ms,
+            author=by.name,
+            signed=by.signed,
+            note=note,
+            alt=alt,
+            width=found.width,
+            height=found.height,
+            metadata=found.metadata,
+        )
+
+    def describe(self, name: str, token: str, alt: str) -> None:
+        """Say what a picture shows.  Raises NoSuchFile, UploadGone."""
+        self._files.waiting.describe(self._one(name, token), alt)
+
+    def drop(self, name: str, token: str) -> None:
+        """Throw a waiting file away.  Raises NoSuchFile."""
+        self._files.abandon(self._one(name, token))
+
+    def adopt(self) -> dict[str, str]:
+        """Make all that waits the page's, which is saved by now; return why some are not, by name.
+
+        These go on waiting.  After a crash a second call finishes.
+        """
+        refused = {}
+        for one in self.uploads():
+            try:
+                self._adopt(one)
+            except FileRefused as why:
+                refused[one.name] = str(why)
+        return refused
+
+    def _adopt(self, one: Upload) -> None:
+        fields = fields_of(one)
+        has_begun = self._files.files_of(self._page).get(one.name)
+        if has_begun is not None and has_begun.sha256 == one.sha256:  # a crash came before the upload ended
+            self._files.abandon(one)
+            return
+        taken, by = self._files.waiting.take(one), self._by(fields.get("note", ""))
+        self._files.commit(taken, by, alt=fields.get("alt", ""), allow=self._allow)
+
+    def _allow(self, name: str, rights: PageRights) -> None:
+        self._access.require_of(name, rights, True, Privilege.WRITE)
