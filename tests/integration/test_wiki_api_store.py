@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.api_client import ApiScene
+from tests.support.api_client import ApiClient, ApiScene
 from tests.support.stored_wiki import stored_wiki
+from wikka_port.accounts.tables import AUDIT
 from wikka_port.api.list_calls import LATE_MS
 
 
@@ -34,6 +36,26 @@ def test_a_page_is_moved_with_its_links_and_deleted(scene: ApiScene) -> None:
     gone = rita.call("DELETE", "/page", query_string={"name": "New"}, headers={"If-Match": rita.etag("New")})
     assert gone.json == {"name": "New"}
     assert rita.get("/page", name="New").status_code == 404
+
+
+def test_administrators_erase_a_revision_when_they_are_sure(scene: ApiScene) -> None:
+    rita, ada = scene.program("Rita"), scene.program("Ada")
+    rita.save("Page", "a secret")
+    rita.save("Page", "harmless", rita.etag("Page"))
+
+    def erased(program: ApiClient, **given: Any) -> int:
+        wanted = {"name": "Page", "number": 1, "sure": "true", **given}
+        return program.call("DELETE", "/page/revision", query_string=wanted).status_code
+
+    assert (erased(scene.anonymous), erased(rita), erased(ada, sure="false")) == (401, 403, 409)
+    assert (erased(ada, number=2), erased(ada, number=9), erased(ada, name="Nothing")) == (409, 409, 404)
+    assert rita.get("/page/revision", name="Page", number=1).json["text"] == "a secret"
+    assert erased(ada, reason="by mistake") == 204
+    assert erased(ada) == 204, "again changes nothing"
+    assert rita.get("/page/revision", name="Page", number=1).status_code == 404
+    assert rita.get("/page", name="Page").json["text"] == "harmless"
+    notes = [cells[b"a:note"] for _, cells in scene.wiki.rows.scan(AUDIT) if cells[b"a:what"] == b"erase revision"]
+    assert b"Page: revision 1. by mistake" in notes
 
 
 def test_who_follows_changes_gets_each_of_them_and_no_hidden_one(scene: ApiScene) -> None:

@@ -8,20 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from tests.integration.test_wiki_export import command, store_of, wiki_in
-from tests.support.exported_wiki import add_file, png_of
+from tests.support.exported_wiki import png_of
 from tests.support.file_forms import upload
+from tests.support.stored_wiki import attach, stored_wiki, wikka_on
 from tests.support.wiki_client import WikiClient
-from wikka_port.cli import main
 from wikka_port.files.chunks import CHUNK_BYTES, chunk_row
 from wikka_port.files.file_rows import CHUNKS
 from wikka_port.files.refusals import MissingContent
-from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 
-BY = By("Ada", "account", "")
 PICTURE = png_of(400, 300)
 LONG = b"".join(b"line %07d\n" % number for number in range(200_000))  # more than two chunks
 FILES = {"lost.png": PICTURE, "kept.txt": b"kept", "long.txt": LONG}
@@ -30,10 +26,10 @@ PATH = "/Home/file?file=lost.png"
 
 @pytest.fixture
 def wiki(tmp_path: Path) -> Iterator[Wiki]:
-    with wiki_in(tmp_path / "store") as made:
+    with stored_wiki(tmp_path / "store") as made:
         made.save("Home", "[[lost.png]] [[kept.txt]] {{files}}", author="Ada", base=0)
         for name, content in FILES.items():
-            add_file(made.files, "Home", name, content, BY)
+            attach(made, "Home", name, content)
         yield made
 
 
@@ -98,15 +94,15 @@ def test_an_answer_that_breaks_off_is_logged(wiki: Wiki, caplog: pytest.LogCaptu
 @pytest.mark.parametrize(("name", "number"), [("lost.png", 0), ("long.txt", 1)])
 def test_the_check_names_page_file_and_digest(wiki: Wiki, name: str, number: int) -> None:
     sha256 = lose_chunk(wiki, name, number)
-    ended = CliRunner().invoke(main, ["check", *store_of(wiki), "--json"])
+    check = wikka_on(wiki, "check")
+    ended = check("--json")
     lost = [one for one in json.loads(ended.stdout)["differences"] if one["kind"] == "lost"]
     assert [(one["table"], one["column"], one["found"]) for one in lost] == [
         ("chunks", f"Home: {name}, version 1", sha256)
     ]
-    said = CliRunner().invoke(main, ["check", *store_of(wiki)]).stdout
-    assert f"Home: {name}, version 1: lost ({sha256})" in said
+    assert f"Home: {name}, version 1: lost ({sha256})" in check().stdout
     wiki.rows.delete(b"blobs", sha256.encode())
-    assert f"Home: {name}, version 1: lost" in CliRunner().invoke(main, ["check", *store_of(wiki)]).stdout
+    assert f"Home: {name}, version 1: lost" in check().stdout
 
 
 @pytest.mark.parametrize(("name", "number"), [("lost.png", 0), ("long.txt", 1)])
@@ -116,8 +112,8 @@ def test_an_export_goes_on_without_it_and_says_so(
 ) -> None:
     lose_chunk(wiki, name, number)
     out = tmp_path / "out"
-    folder = ["--files", tmp_path / "contents"] if form == "wikkawiki" else []
-    ended = command(wiki, "export", "--to", form, out, *folder)
+    folder = ["--files", str(tmp_path / "contents")] if form == "wikkawiki" else []
+    ended = wikka_on(wiki, "export")("--to", form, str(out), *folder)
     assert ended.exit_code == 1, ended.output
     assert f"Home: {name}" in ended.stderr
     written = [out] if out.is_file() else [path for path in out.rglob("*") if path.is_file()]

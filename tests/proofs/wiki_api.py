@@ -47,6 +47,10 @@ parameters = { "query.name" = ["Plan.txt"] }
 [[operations]]
 include-path = "/file/content"
 parameters = { "query.name" = ["Plan.txt"] }
+
+[[operations]]
+include-path = "/file/version"
+parameters = { "query.name" = ["Plan.txt"], "query.version" = [1, 2], "query.sure" = [true] }
 """
 LEFT_OUT: Final = "positive_data_acceptance,negative_data_rejection"
 

@@ -39,6 +39,11 @@ assert.equal(stored.response?.status, 201, JSON.stringify(stored.error));
 const content = await wiki.readContent({ query: { page: name, name: "Plan.txt" }, parseAs: "text" });
 assert.equal(content.data, "a plan\n");
 
+const removed = await wiki.removeFile({ query: { page: name, name: "Plan.txt" }, headers: { "If-Match": "*" } });
+assert.deepEqual(removed.data?.used_on, [], JSON.stringify(removed.error));
+const kept = await wiki.eraseVersion({ query: { page: name, name: "Plan.txt", version: 1, sure: true } });
+assert.equal(kept.response?.status, 403);
+
 const found = await wiki.search({ query: { q: "Two" } });
 assert.ok(found.data?.hits.some((hit) => hit.name === name));
 const changes = await wiki.listChanges({ query: { limit: 500 } });

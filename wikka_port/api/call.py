@@ -18,7 +18,7 @@ from wikka_port.api.records import PageRecord, Problem, Record
 from wikka_port.comments.refusals import CommentRefused, NoPageToComment, NoSuchComment
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
-from wikka_port.files.refusals import FileConflict, FileRefused, NoSavedPage, NoSuchFile, TooLarge
+from wikka_port.files.refusals import FileConflict, FileRefused, NoSavedPage, NoSuchFile, NoSuchVersion, TooLarge
 from wikka_port.moving.refusals import NotMoved
 from wikka_port.names import InvalidName
 from wikka_port.next_revision import PageTooBig
@@ -121,7 +121,7 @@ def refusal_of(site: Site, error: Exception) -> Rejected | None:
             return Rejected(422, str(error))
         case NoSavedPage():
             return missing()
-        case NoSuchFile():
+        case NoSuchFile() | NoSuchVersion():
             return Rejected(404, str(error))
         case FileConflict():
             return Rejected(412, str(error))

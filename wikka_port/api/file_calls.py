@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Final
 
 from werkzeug.exceptions import ClientDisconnected
 from werkzeug.wrappers import Response
 
-from wikka_port.api.call import Call, Rejected, answer, missing, no_content
-from wikka_port.api.page_calls import existing_page, precondition_of
+from wikka_port.api.call import Call, Rejected, answer, missing
+from wikka_port.api.file_records import (
+    ErasedVersion,
+    ErasureRecord,
+    FileRecord,
+    Files,
+    OfFile,
+    RemovalRecord,
+    RemovedFile,
+    StoredFile,
+    VersionOfFile,
+)
+from wikka_port.api.page_calls import check_sure, existing_page, precondition_of
 from wikka_port.api.preconditions import Precondition
-from wikka_port.api.records import FileRecord, Files, OfFile, OfPage, RemovedFile, StoredFile, VersionOfFile
+from wikka_port.api.records import OfPage
 from wikka_port.editing.edit_forms import owner_to_keep
 from wikka_port.files.conditional import etag_of, is_matched
 from wikka_port.files.file_rows import CurrentFile, FileVersion, Upload
@@ -20,9 +32,12 @@ from wikka_port.forms import take_upload
 from wikka_port.handlers.download import send_version
 from wikka_port.handlers.file_upload import check_words, make_file
 from wikka_port.request_queues import run_as_transfer
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import _
+
+USERS_NAMED: Final = 50  # pages that used a removed file, in the answer
 
 
 def _record(page: str, name: str, one: CurrentFile | FileVersion) -> FileRecord:
@@ -139,12 +154,26 @@ def _check_words(call: Call, new_name: str = "") -> None:
 
 
 def remove_file(call: Call) -> Response:
-    """Remove a file; its versions stay, and it can be brought back in a browser."""
+    """Remove a file; its versions stay, and it can be brought back in a browser.  The answer names who used it."""
     given: RemovedFile = call.parameters
     files, own, current = _existing(call)
     _check(precondition_of(call, takes_new=False), current)
     files.require_write()
     take_upload(call.site, call.request)
     _check_words(call)
+    users = files.used_on(own, current, limit=USERS_NAMED + 1)  # before, so that a refusal changes nothing
     files.remove(own, current.token, note=given.note)
-    return no_content()
+    named, more = users[:USERS_NAMED], len(users) > USERS_NAMED
+    return answer(RemovalRecord(page=files.page, name=own, used_on=named, more=more))
+
+
+def erase_version(call: Call) -> Response:
+    """Erase a version for good, for administrators; a second call changes nothing."""
+    given: ErasedVersion = call.parameters
+    page = existing_page(call.site, given.page).name
+    check_sure(call, is_sure=given.sure)
+    take_upload(call.site, call.request)
+    moves = call.site.wiki.moves
+    erased = GuardedErasure(moves).erase_file(page, given.name, given.version, reason=given.reason)
+    size, others = erased.size_bytes, erased.others
+    return answer(ErasureRecord(page=page, name=erased.name, version=erased.number, size=size, others=others))

@@ -16,7 +16,7 @@ from typing import Final
 from werkzeug.wrappers import Response
 
 from wikka_port.accounts.api_keys import ADMIN, READ, WRITE
-from wikka_port.api import comment_calls, file_calls, list_calls, notice_calls, page_calls, records
+from wikka_port.api import comment_calls, file_calls, file_records, list_calls, notice_calls, page_calls, records
 from wikka_port.api.call import Call
 from wikka_port.texts import N_
 from wikka_port.urls import API_PREFIX
@@ -103,6 +103,11 @@ OPERATIONS: Final = (
         *(records.OneRevision, {200: records.RevisionRecord}),
     ),
     Operation(
+        *("DELETE", "/page/revision", "eraseRevision", N_("Erase a revision for good, for administrators"), ADMIN),
+        *(page_calls.erase_revision, records.ErasedRevision, {204: None}),
+        refusals=(409,),
+    ),
+    Operation(
         *("GET", "/page/backlinks", "listBacklinks", N_("Pages that link to a page, or use a file of it"), READ),
         list_calls.list_backlinks,
         *(records.SomeBacklinks, {200: records.PageNames}),
@@ -119,7 +124,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         *("GET", "/page/files", "listFiles", N_("The files of a page"), READ, file_calls.list_files, records.OfPage),
-        {200: records.Files},
+        {200: file_records.Files},
     ),
     Operation(
         *("GET", "/page/comments", "listComments", N_("Comments of a page, the oldest first"), READ),
@@ -145,18 +150,23 @@ OPERATIONS: Final = (
         refusals=(409,),
     ),
     Operation(
-        *("GET", "/file", "readFile", N_("A file without its content"), READ, file_calls.read_file, records.OfFile),
-        {200: records.FileRecord},
+        *("GET", "/file", "readFile", N_("A file without its content"), READ, file_calls.read_file),
+        *(file_records.OfFile, {200: file_records.FileRecord}),
     ),
     Operation(
         *("DELETE", "/file", "removeFile", N_("Remove a file; its versions stay"), WRITE, file_calls.remove_file),
-        *(records.RemovedFile, {204: None}),
+        *(file_records.RemovedFile, {200: file_records.RemovalRecord}),
         preconditions="change",
         refusals=(409,),
     ),
     Operation(
+        *("DELETE", "/file/version", "eraseVersion", N_("Erase a version of a file for good, for administrators")),
+        *(ADMIN, file_calls.erase_version, file_records.ErasedVersion, {200: file_records.ErasureRecord}),
+        refusals=(409, 412),
+    ),
+    Operation(
         *("GET", "/file/content", "readContent", N_("The content of a file"), READ, file_calls.read_content),
-        *(records.VersionOfFile, {200: None}),
+        *(file_records.VersionOfFile, {200: None}),
         preconditions="read",
         sends_content=True,
         refusals=(416,),
@@ -170,7 +180,7 @@ OPERATIONS: Final = (
             WRITE,
             file_calls.write_content,
         ),
-        *(records.StoredFile, {200: records.FileRecord, 201: records.FileRecord}),
+        *(file_records.StoredFile, {200: file_records.FileRecord, 201: file_records.FileRecord}),
         preconditions="put",
         takes_content=True,
         refusals=(409, 411, 413, 415),

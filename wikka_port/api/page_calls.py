@@ -17,6 +17,7 @@ from wikka_port.api.preconditions import Precondition, precondition_in
 from wikka_port.api.records import (
     Deleted,
     DeletedPage,
+    ErasedRevision,
     Moved,
     NewName,
     NewRights,
@@ -36,7 +37,7 @@ from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import TooMany
 from wikka_port.files.conditional import is_unmodified
 from wikka_port.forms import take_edit
-from wikka_port.handlers.deletion import BAD_REASON
+from wikka_port.handlers.deletion import BAD_REASON, SURE_TO_ERASE
 from wikka_port.handlers.judgement import RETRY_S, keep_text
 from wikka_port.handlers.moves import BAD_NAME, begin_jobs
 from wikka_port.handlers.saving import save_whole, settle
@@ -45,6 +46,7 @@ from wikka_port.page_languages import known
 from wikka_port.page_rows import Page, is_revision
 from wikka_port.refusals import name_refusal
 from wikka_port.rights.acl import BadList
+from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.site import Site
@@ -223,6 +225,24 @@ def read_revision(call: Call) -> Response:
     if found is None or found.body is None:
         raise Rejected(404, _("The page has no revision of that number or time."))
     return answer(RevisionRecord.of(found))
+
+
+def check_sure(call: Call, *, is_sure: bool) -> None:
+    """Check that the caller administers the wiki and says that it is sure.  Raises NotAllowed, Rejected (409)."""
+    call.site.wiki.moves.require_site()
+    if not is_sure:
+        raise Rejected(409, f"{_(SURE_TO_ERASE)} (sure=true)")
+
+
+def erase_revision(call: Call) -> Response:
+    """Erase a revision for good, for administrators; a second call changes nothing."""
+    given: ErasedRevision = call.parameters
+    page = existing_page(call.site, given.name)
+    check_sure(call, is_sure=given.sure)
+    take_edit(call.site, call.request)
+    GuardedErasure(call.site.wiki.moves).erase_revision(page.name, given.number, reason=given.reason)
+    call.site.wiki.settle("", call.site.config.settle_s)
+    return no_content()
 
 
 # --- rights --------------------------------------------------------------------------------------

@@ -21,16 +21,16 @@ from wikka_port.schema import OF_ACCOUNTS
 
 LIMIT_MAX: Final = 500  # of items in one answer
 _PAGE: Final = "The name of a page."
-_FILE: Final = "The name of a file of the page."
 
 PageName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_BYTES, description=_PAGE)]
-FileName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_BYTES, description=_FILE)]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="Items in the answer at most.")]
 Milliseconds = Annotated[int, Meta(ge=0, description="Milliseconds since 1970, UTC.")]
 Format = Literal["wikka", "markdown"]
 Signed = Literal["account", "key", "visitor", "wiki", ""]
 Reason = Annotated[str, Meta(max_length=500, description="A reason, for the journal.")]
 Language = Annotated[str, Meta(max_length=40, description='A code as "de"; "" where none was chosen.')]
+Sure = Annotated[bool, Meta(description="That it is to be erased for good; without it nothing is.")]
+Why = Annotated[str, Meta(max_length=500, description="Why it is erased, for the audit.")]
 
 
 class Parameters(Struct, forbid_unknown_fields=True, frozen=True):
@@ -95,29 +95,11 @@ class Since(Parameters, frozen=True):
     limit: Limit = 100
 
 
-class OfFile(Parameters, frozen=True):
-    page: PageName
-    name: FileName
-
-
-class VersionOfFile(Parameters, frozen=True):
-    page: PageName
-    name: FileName
-    version: Annotated[int, Meta(ge=1, le=10**9, description="An older version; the newest without it.")] | None = None
-
-
-class StoredFile(Parameters, frozen=True):
-    page: PageName
-    name: FileName
-    note: Annotated[str, Meta(max_length=500, description="What was changed.")] = ""
-    alt: Annotated[str, Meta(max_length=500, description="What a picture shows, for who cannot see it.")] = ""
-    metadata: Annotated[Literal["strip", "keep"], Meta(description="Place and camera of a photograph.")] = "strip"
-
-
-class RemovedFile(Parameters, frozen=True):
-    page: PageName
-    name: FileName
-    note: Annotated[str, Meta(max_length=500, description="Why it is removed.")] = ""
+class ErasedRevision(Parameters, frozen=True):
+    name: PageName
+    number: Annotated[int, Meta(ge=1, le=10**10 - 1, description="The number of the revision, not of the newest one.")]
+    sure: Sure = False
+    reason: Why = ""
 
 
 class SomeComments(Parameters, frozen=True):
@@ -320,23 +302,6 @@ class Rights(Record, frozen=True):
     comment_read: str | None
     comment_post: str | None
     etag: str
-
-
-class FileRecord(Record, frozen=True):
-    page: str
-    name: str
-    version: int
-    type: str
-    size: int
-    sha256: str
-    width: int
-    height: int
-    alt: str
-    etag: str
-
-
-class Files(Record, frozen=True):
-    files: list[FileRecord]
 
 
 class CommentRecord(Record, frozen=True):
