@@ -15,7 +15,7 @@ from tests.integration.test_wiki_export import store_of, wiki_in
 from tests.support.exported_wiki import add_file, anybody, fill, png_of
 from tests.support.seeds import seed
 from wikka_port.cli import main
-from wikka_port.exchange import static_site, static_written
+from wikka_port.exchange import static_site, written_pages
 from wikka_port.exchange.page_source import StorePages
 from wikka_port.exchange.records import living_pages
 from wikka_port.moving.mover import By
@@ -179,7 +179,7 @@ def killed_export(wiki: Wiki, out: Path, at: int, visitor: Visitor = static_site
 
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(static_written, "NOTED", 1)
+    monkeypatch.setattr(written_pages, "NOTED", 1)
 
 
 @pytest.mark.usefixtures("one_by_one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +19,9 @@ from wikka_port import importer
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.consistency import check
-from wikka_port.exchange.page_source import StorePages
-from wikka_port.exchange.records import DigestingSource, Digests, living_pages
+from wikka_port.exchange import written_pages
+from wikka_port.exchange.page_source import StorePage, StorePages
+from wikka_port.exchange.records import DigestingSource, Digests, RevisionRecord, living_pages
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import Privilege
@@ -239,6 +241,43 @@ def test_a_stopped_export_leaves_nothing_under_its_name(
         assert CliRunner().invoke(main, ["export", "--to", "json-lines", str(out), *store_of(old)]).exit_code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.jsonl"]
     assert out.read_bytes() == b"an older export"
+
+
+def test_a_stopped_export_goes_on_unless_it_is_told_to_begin_anew_or_is_a_readers(
+    old: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins anew for a reader, who may have lost the right to read what was written."""
+    monkeypatch.setattr(written_pages, "NOTED", 1)
+    names: list[str] = []
+    original = StorePage.revisions
+
+    def revisions(self: StorePage) -> Iterator[RevisionRecord]:
+        names.append(self.record.identity)
+        if len(names) == stop:
+            raise KeyboardInterrupt
+        return original(self)
+
+    monkeypatch.setattr(StorePage, "revisions", revisions)
+    for form, name in (("json-lines", "w.jsonl.gz"), ("git", "w.git"), ("mediawiki", "w.xml"), ("wikkawiki", "w.sql")):
+        out, stop, names[:] = tmp_path / name, 5, []
+        words = ("export", "--to", form, out)
+        assert CliRunner().invoke(main, [*map(str, words), *store_of(old)]).exit_code != 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.part", f"{name}.part-written"]
+        stop, names[:] = 0, []
+        assert re.search("going on behind [45] pages", command(old, *words).stderr)
+        whole, read = out.read_bytes(), len(names)
+        names.clear()
+        again = command(old, *words)
+        assert ("going on" in again.stderr, out.read_bytes()) == (False, whole)
+        assert len(names) == read + 4
+        for more in (("--restart",), ("--readable-by", "anonymous")):
+            stop, names[:] = 4, []
+            reader = more if "--restart" not in more else ()
+            assert CliRunner().invoke(main, [*map(str, (*words, *reader)), *store_of(old)]).exit_code != 0
+            stop, names[:] = 0, []
+            assert "going on" not in command(old, *words, *more).stderr
+            assert len(names) == len(set(names))
+        out.unlink()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.integration.test_wiki_export import digests_of, lines_of, wiki_in
 from tests.support.exported_wiki import add_file
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.consistency import check
+from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.json_lines import JsonLines, write_lines
 from wikka_port.exchange.page_source import StorePages
 from wikka_port.exchange.record_import import RecordImport, RecordsImported
@@ -29,7 +30,8 @@ class Stopped(BaseException):
 
 def written(wiki: Wiki) -> bytes:
     out = io.BytesIO()
-    write_lines(StorePages(wiki), out.write)
+    with piped(out.write) as to:
+        write_lines(StorePages(wiki), to)
     return out.getvalue()
 
 

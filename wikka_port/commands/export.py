@@ -6,8 +6,9 @@ import functools
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import click
 from rich.progress import SpinnerColumn, TextColumn
@@ -17,6 +18,7 @@ from wikka_port.commands.serving_options import speak_the_language
 from wikka_port.commands.store_options import StoreOptions, errors, progress_bar, store_options
 from wikka_port.config import WikiConfig
 from wikka_port.exchange.account_records import AccountRecord, account_records
+from wikka_port.exchange.export_file import ExportCall, ExportFile, export_file, piped
 from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.json_lines import write_lines
 from wikka_port.exchange.markdown_folder import write_folder
@@ -24,7 +26,7 @@ from wikka_port.exchange.mediawiki_xml import write_mediawiki
 from wikka_port.exchange.page_source import MayRead, StorePages
 from wikka_port.exchange.records import Digests, ExportError
 from wikka_port.exchange.static_site import OPERATOR, StaticReport, write_site
-from wikka_port.exchange.whole_file import ContentFolder, whole_file
+from wikka_port.exchange.whole_file import ContentFolder
 from wikka_port.exchange.wikkawiki_sql import SqlReport, UploadFolder, write_wikkawiki
 from wikka_port.files.refusals import MissingContent
 from wikka_port.pages import Wiki
@@ -43,6 +45,7 @@ FORMS: Final = (JSON_LINES, "git", "markdown", MEDIAWIKI, WIKKAWIKI, HTML)
 _OF_FOLDERS: Final = ("markdown", WIKKAWIKI, HTML)
 _READ_AND_WRITTEN: Final = TextColumn("{task.fields[pages]:,} pages read, {task.fields[written]:,} written")
 _PIPE: Final = "-"
+_CHECKPOINTS: Final = 1  # the version of what an export leaves for the next one; of another version it begins anew
 
 
 def _site_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,6 +85,7 @@ def _site_options(command: Callable[..., Any]) -> Callable[..., Any]:
     is_flag=True,
     help="JSON lines: the accounts with the hashes of their passwords. Keep OUT as secret as the store.",
 )
+@click.option("--restart", is_flag=True, help="Begin anew where an earlier export was stopped.")
 @_site_options
 @store_options
 def export(
@@ -91,6 +95,7 @@ def export(
     readable_by: str | None,
     convert: bool,
     with_hashes: bool,
+    restart: bool,
     store: StoreOptions,
     site: WikiConfig,
 ) -> None:
@@ -113,37 +118,36 @@ def export(
     A static site:
       wikka export --to html --readable-by anonymous --site-name "Harbour" site/
 
-    The command runs with the operator's rights, as every command beside the store: without --readable-by OUT has all
-    pages, whatever their lists say, and all hidden revisions, marked as such. Keep it as you keep the store. Accounts
-    are in json-lines and wikkawiki, drafts in none, deleted pages in all but wikkawiki and html.
+    The command runs with the operator's rights: without --readable-by OUT has all pages, whatever their lists say, and
+    all hidden revisions, marked as such. Keep it as you keep the store. Accounts are in json-lines and wikkawiki,
+    drafts in none, deleted pages in all but wikkawiki and html.
     OUT is a file, or a folder for markdown and html; - is the standard output. OUT gets its name when it is whole; an
-    export that was killed leaves OUT.part and begins anew. At the end the command prints counts and a digest of each
-    kind of record. An import prints the same digests, so that both sides can be compared.
+    export that was stopped leaves OUT.part, and the same command goes on there. At the end the command prints counts
+    and a digest of each kind of record. An import prints the same digests, so that both sides can be compared.
     """
     _check_form(form, out, folder, convert)
-    if with_hashes and (form != JSON_LINES or readable_by is not None):
-        raise click.UsageError("--with-password-hashes is for json-lines, without --readable-by.")
+    _check_hashes(form, readable_by, with_hashes)
     if form == HTML:
-        _export_site(out, readable_by, store, site)
+        _export_site(out, readable_by, store, site, restart=restart)
         return
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
         source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
+        about = repr((_CHECKPOINTS, form, store.address, str(folder), convert, with_hashes))
+        call = ExportCall(about, restart or readable_by is not None, source.missing, _print_written)
         try:
             if form == WIKKAWIKI:
-                report = _write_sql(out, wiki, source, folder, with_accounts=readable_by is None)
+                report = _write_sql(out, wiki, source, folder, call, with_accounts=readable_by is None)
             else:
                 people = _people(wiki, form, readable_by, with_hashes)
-                digests = _write(out, form, source, folder, convert, people)
+                digests = _write(out, form, source, folder, convert, people, call)
         except (ExportError, MissingContent) as problem:
             raise click.ClickException(str(problem)) from None
     if form == WIKKAWIKI:
         _print_report(report)
     else:
         _print_summary(digests, time.monotonic() - begun, form)
-    _print_missing(source.missing)
-    if source.missing:
-        raise SystemExit(1)
+    _end_with(source.missing)
 
 
 def _check_form(form: str, out: Path, folder: Path | None, convert: bool) -> None:
@@ -154,23 +158,30 @@ def _check_form(form: str, out: Path, folder: Path | None, convert: bool) -> Non
         raise click.UsageError(f"The form {form} goes to a file or a folder: name it.")
 
 
-def _export_site(out: Path, readable_by: str | None, store: StoreOptions, site: WikiConfig) -> None:
+def _check_hashes(form: str, readable_by: str | None, with_hashes: bool) -> None:
+    if with_hashes and (form != JSON_LINES or readable_by is not None):
+        raise click.UsageError("--with-password-hashes is for json-lines, without --readable-by.")
+
+
+def _export_site(
+    out: Path, readable_by: str | None, store: StoreOptions, site: WikiConfig, *, restart: bool
+) -> None:
     speak_the_language({"languages": None, "language": site.language})
     begun = time.monotonic()
     columns = (SpinnerColumn(), _READ_AND_WRITTEN)
     with store.open_wiki(pool=4) as wiki, progress_bar(*columns, total=None, pages=0, written=0) as show:
         visitor = OPERATOR if readable_by is None else _visitor(wiki, readable_by)
         try:
-            report = write_site(wiki, visitor, site, out, lambda read, written: show(pages=read, written=written))
+            report = write_site(
+                wiki, visitor, site, out, lambda read, written: show(pages=read, written=written), restart=restart
+            )
         except ExportError as problem:
             raise click.ClickException(str(problem)) from None
         deleted = StorePages(wiki).deleted_count() if readable_by is None else 0
     _print_site(report, time.monotonic() - begun)
     if deleted:
         click.echo(f"{deleted:,} deleted pages left out: a static site has no place for them", err=True)
-    _print_missing(report.missing)
-    if report.missing:
-        raise SystemExit(1)
+    _end_with(report.missing)
 
 
 def _print_site(report: StaticReport, seconds: float) -> None:
@@ -189,24 +200,29 @@ def _people(wiki: Wiki, form: str, readable_by: str | None, with_hashes: bool) -
 
 
 def _write(
-    out: Path, form: str, source: StorePages, folder: Path | None, convert: bool, people: Iterable[AccountRecord]
+    out: Path,
+    form: str,
+    source: StorePages,
+    folder: Path | None,
+    convert: bool,
+    people: Iterable[AccountRecord],
+    call: ExportCall,
 ) -> Digests:
     if form == "markdown":
-        return write_folder(source, out, convert=convert)
-    if str(out) == _PIPE:
-        return _write_stream(form, source, sys.stdout.buffer, folder, people)
-    with whole_file(out) as stream:
-        return _write_stream(form, source, stream, folder, people)
+        return write_folder(source, out, convert=convert, call=call)
+    opened: AbstractContextManager[ExportFile] = (
+        piped(sys.stdout.buffer.write) if str(out) == _PIPE else export_file(out, call)
+    )
+    with opened as to:
+        if form == "git":
+            return write_git(source, to)
+        if form == MEDIAWIKI:
+            return write_mediawiki(source, to)
+        return write_lines(source, to, ContentFolder(folder).keep if folder is not None else None, people)
 
 
-def _write_stream(
-    form: str, source: StorePages, stream: BinaryIO, folder: Path | None, people: Iterable[AccountRecord]
-) -> Digests:
-    if form == "git":
-        return write_git(source, stream.write)
-    if form == MEDIAWIKI:
-        return write_mediawiki(source, stream.write)
-    return write_lines(source, stream.write, ContentFolder(folder).keep if folder is not None else None, people)
+def _print_written(pages: int) -> None:
+    errors.print(f"going on behind {pages:,} pages, which an earlier export has written")
 
 
 def _now_ms() -> int:
@@ -230,11 +246,13 @@ def _visitor(wiki: Wiki, name: str) -> Visitor:
     return Visitor(account.name, account.name, account.status, account.admin, "")
 
 
-def _write_sql(out: Path, wiki: Wiki, source: StorePages, folder: Path | None, *, with_accounts: bool) -> SqlReport:
+def _write_sql(
+    out: Path, wiki: Wiki, source: StorePages, folder: Path | None, call: ExportCall, *, with_accounts: bool
+) -> SqlReport:
     accounts = Directory(wiki.rows, _now_ms).all() if with_accounts else ()
     uploads = UploadFolder(folder) if folder is not None else None
-    with whole_file(out) as stream:
-        return write_wikkawiki(source, accounts, stream.write, uploads)
+    with export_file(out, call, has_files=uploads is not None) as to:
+        return write_wikkawiki(source, accounts, to, uploads)
 
 
 def _print_report(report: SqlReport) -> None:
@@ -269,8 +287,10 @@ def _print_summary(digests: Digests, seconds: float, form: str) -> None:
         click.echo("the deleted pages are for “wikka import” alone: a MediaWiki does not take them", file=stream)
 
 
-def _print_missing(missing: list[str]) -> None:
+def _end_with(missing: list[str]) -> None:
+    """Name the files without content; with some the exit status is 1."""
     for line in missing[:_NAMED]:
         errors.print(f"without its content, which the store does not have: {line}", markup=False)
     if missing:
         errors.print(f"{len(missing):,} contents are missing: wikka check names the damage")
+        raise SystemExit(1)

@@ -26,7 +26,7 @@ fast-export`` writes no ``M`` for it, and a reader takes the text that the page 
 Git knows seconds, and authors without ``< >`` and line ends; the trailers have the exact values.  ``done`` at the end
 lets ``git fast-import`` refuse a stream that was cut off.
 
-Commits are sorted in a temporary database on disk, without texts.
+Commits are sorted in the database of ``export_file``, without texts; so lie the lines of the last commit.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
-from typing import IO, Any, Final
+from typing import Any, Final
 
+from wikka_port.exchange.export_file import ExportFile
 from wikka_port.exchange.json_lines import VERSION, line_of, record_fields
 from wikka_port.exchange.paths import ENDINGS, TakenPaths
 from wikka_port.exchange.records import (
@@ -53,7 +52,6 @@ from wikka_port.exchange.records import (
     RecordSource,
     RevisionRecord,
 )
-from wikka_port.exchange.spool import spool_database
 
 MARK: Final = b"feature done\n"
 BRANCH: Final = "refs/heads/main"
@@ -66,77 +64,84 @@ FILE_TRAILER: Final = "Wikka-File"
 SOURCE_TRAILER: Final = "Wikka-Source"
 DELETED_TRAILER: Final = "Wikka-Deleted"
 _MADE_BY: Final = "wikka"  # the author of the last commit
-_SPOOLED_BYTES: Final = 1 << 20
-_COPIED_BYTES: Final = 1 << 16
+_DIGESTS: Final = "digests"  # of a checkpoint
+_BLOBS: Final = "blobs"
 _NO_IDENT: Final = re.compile(r"[<>\x00-\x1f]+")
 
 Write = Callable[[bytes], object]
 
 
-def write_git(source: RecordSource, write: Write) -> Digests:
+def write_git(source: RecordSource, out: ExportFile) -> Digests:
     """Write the whole stream."""
-    digesting = DigestingSource(source)
-    with (
-        closing(spool_database()) as database,
-        tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES) as rights,
-        tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES) as comments,
-    ):
-        writer = _GitWriter(database, write)
+    digesting = DigestingSource(out.rest_of(source), Digests(out.values.get(_DIGESTS)))
+    writer = _GitWriter(out.database, out.write, int(out.values.get(_BLOBS, 0)))
+    if not out.is_continued:
         writer.create_tables()
-        write(MARK)
+        out.write(MARK)
         site = source.site()
-        rights.write(line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
+        writer.keep_line(PAGES, line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
         if site is not None:
-            rights.write(line_of("site", {"lists": site.lists}))
-        for page in digesting.pages():
-            writer.add_page(page)
-            rights.write(line_of("page", record_fields(page.record)))
-            for comment in page.comments():
-                of = {
-                    "page": page.record.name,
-                    **({"deleted_ms": page.record.deleted_ms} if page.record.is_deleted else {}),
-                }
-                comments.write(line_of("comment", {**of, **record_fields(comment)}))
-        last = [_modified(writer.put_spool(rights), PAGES)]
-        if comments.tell():
-            last.append(_modified(writer.put_spool(comments), COMMENTS))
-        writer.write_commits("\n".join(last))
-        write(b"done\n")
+            writer.keep_line(PAGES, line_of("site", {"lists": site.lists}))
+    out.keep_values(lambda: {_DIGESTS: digesting.digests.values(), _BLOBS: writer.blobs})
+    for page in digesting.pages():
+        writer.add_page(page)
+        writer.keep_line(PAGES, line_of("page", record_fields(page.record)))
+        for comment in page.comments():
+            of = {
+                "page": page.record.name,
+                **({"deleted_ms": page.record.deleted_ms} if page.record.is_deleted else {}),
+            }
+            writer.keep_line(COMMENTS, line_of("comment", {**of, **record_fields(comment)}))
+    writer.write_commits("\n".join(writer.put_lines()))
+    out.write(b"done\n")
     return digesting.digests
 
 
 class _GitWriter:
     """Writes blobs at once and keeps commits for ``write_commits``."""
 
-    def __init__(self, database: sqlite3.Connection, write: Write) -> None:
+    def __init__(self, database: sqlite3.Connection, write: Write, blobs: int) -> None:
+        """Go on behind so many ``blobs``."""
+        self.blobs = blobs
         self._database = database
         self._paths = TakenPaths(database)
         self._write = write
-        self._blobs = 0
 
     def create_tables(self) -> None:
         self._paths.create_table()
         self._database.execute(
-            "CREATE TABLE commits (time_ms INTEGER, page TEXT, kind INTEGER, place INTEGER, author TEXT, message TEXT,"
-            " changes TEXT, PRIMARY KEY (time_ms, page, kind, place)) WITHOUT ROWID"
+            "CREATE TABLE IF NOT EXISTS lines (number INTEGER PRIMARY KEY, file TEXT, line BLOB, bytes INTEGER)"
+        )
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS commits (time_ms INTEGER, page TEXT, kind INTEGER, place INTEGER, author TEXT,"
+            " message TEXT, changes TEXT, PRIMARY KEY (time_ms, page, kind, place)) WITHOUT ROWID"
         )
 
     def put_blob(self, size_bytes: int, pieces: Iterator[bytes]) -> int:
         """Write a blob of exactly ``size_bytes``, and return its mark.  Raises ExportError if it has others."""
-        self._blobs += 1
-        self._write(b"blob\nmark :%d\ndata %d\n" % (self._blobs, size_bytes))
+        self.blobs += 1
+        self._write(b"blob\nmark :%d\ndata %d\n" % (self.blobs, size_bytes))
         for piece in pieces:
             size_bytes -= len(piece)
             self._write(piece)
         if size_bytes:
             raise ExportError("a content is not as long as its record says: wikka check names the damage")
         self._write(b"\n")
-        return self._blobs
+        return self.blobs
 
-    def put_spool(self, spool: IO[bytes]) -> int:
-        size_bytes = spool.tell()
-        spool.seek(0)
-        return self.put_blob(size_bytes, iter(lambda: spool.read(_COPIED_BYTES), b""))
+    def keep_line(self, file: str, line: bytes) -> None:
+        """Keep a line of a file of the last commit."""
+        self._database.execute("INSERT INTO lines (file, line, bytes) VALUES (?, ?, ?)", (file, line, len(line)))
+
+    def put_lines(self) -> list[str]:
+        """Write the files of kept lines, and return their changes."""
+        changes = []
+        for file in (PAGES, COMMENTS):
+            (size,) = self._database.execute("SELECT SUM(bytes) FROM lines WHERE file = ?", (file,)).fetchone()
+            if size is not None:
+                found = self._database.execute("SELECT line FROM lines WHERE file = ? ORDER BY number", (file,))
+                changes.append(_modified(self.put_blob(size, (line for (line,) in found)), file))
+        return changes
 
     def add_page(self, page: RecordedPage) -> None:
         path = self._paths.path_for(page.record.identity)

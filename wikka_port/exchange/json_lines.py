@@ -37,6 +37,7 @@ from typing import Any, BinaryIO, Final, TypeVar, cast, get_type_hints
 
 from wikka_port.comments.comment_rows import STATES
 from wikka_port.exchange.account_records import AccountRecord, checked_account
+from wikka_port.exchange.export_file import ExportFile
 from wikka_port.exchange.records import (
     KINDS,
     LISTS,
@@ -61,6 +62,8 @@ from wikka_port.schema import TIME_MAX_MS
 VERSION: Final = 1
 MARK: Final = b'{"kind":"wikka-export"'  # the first bytes of every file
 _GZIP: Final = b"\x1f\x8b"
+_DIGESTS: Final = "digests"  # of a checkpoint
+_PEOPLE: Final = "accounts"
 _KIND: Final = re.compile(rb'\{"kind":"([a-z-]+)"')
 
 Record = TypeVar("Record", PageRecord, RevisionRecord, FileRecord, CommentRecord, AccountRecord)
@@ -79,20 +82,18 @@ class DamagedExport(ExportError):
 
 def write_lines(
     source: RecordSource,
-    write: Callable[[bytes], object],
+    out: ExportFile,
     keep: Keep | None = None,
     accounts: Iterable[AccountRecord] = (),
 ) -> Digests:
-    """Write all records of ``source``; contents of files go to ``keep``, or into lines without it."""
-    digesting = DigestingSource(source)
-    site = source.site()
-    write(line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
-    if site is not None:
-        write(line_of("site", {"lists": site.lists}))
-    people = 0
-    for account in accounts:
-        write(line_of("account", record_fields(account)))
-        people += 1
+    """Write all records of ``source``; contents of files go to ``keep``, or into lines without it.
+
+    A continued export keeps the lists of the site and the accounts as they were written.
+    """
+    digesting = DigestingSource(out.rest_of(source), Digests(out.values.get(_DIGESTS)))
+    people = int(out.values[_PEOPLE]) if out.is_continued else _write_head(source, out.write, accounts)
+    out.keep_values(lambda: {_DIGESTS: digesting.digests.values(), _PEOPLE: people})
+    write = out.write
     for page in digesting.pages():
         write(line_of("page", record_fields(page.record)))
         for revision in page.revisions():
@@ -107,6 +108,19 @@ def write_lines(
     sums = {kind: [digests.counts[kind], digests.digest(kind)] for kind in KINDS}
     write(line_of("end", {"pages": digests.pages, **({"accounts": people} if people else {}), **sums}))
     return digests
+
+
+def _write_head(source: RecordSource, write: Callable[[bytes], object], accounts: Iterable[AccountRecord]) -> int:
+    """Write the lines before the pages, and return the number of accounts."""
+    site = source.site()
+    write(line_of("wikka-export", {"version": VERSION, "rights": site is not None}))
+    if site is not None:
+        write(line_of("site", {"lists": site.lists}))
+    people = 0
+    for account in accounts:
+        write(line_of("account", record_fields(account)))
+        people += 1
+    return people
 
 
 def _write_content(

@@ -13,7 +13,8 @@ Somebody may edit the texts in the folder.  A text that differs from what the ex
 page when the folder is read: its time is that of the file, its author AUTHOR.  Texts whose pages are not in
 wikka-pages.jsonl are counted and left out, and so are changes to files.
 
-The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.
+The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was killed is
+continued (``export_file``, of wikka-pages.jsonl): files that the last checkpoint does not have go first.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from wikka_port.exchange.export_file import ExportCall, export_file, is_begun
 from wikka_port.exchange.json_lines import JsonLines, write_lines
 from wikka_port.exchange.paths import ENDINGS, TakenPaths
 from wikka_port.exchange.records import (
@@ -41,7 +43,7 @@ from wikka_port.exchange.records import (
     SiteRecord,
 )
 from wikka_port.exchange.spool import spool_database
-from wikka_port.exchange.whole_file import PART, ContentFolder, sync_all, sync_folder, whole_file
+from wikka_port.exchange.whole_file import PART, ContentFolder, remove_others, sync_all, sync_folder
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.formats import MARKDOWN, WIKKA
 
@@ -55,36 +57,71 @@ _CONTENTS: Final = "contents"
 # --- writing -----------------------------------------------------------------------------------
 
 
-def write_folder(source: RecordSource, out: Path, *, convert: bool) -> Digests:
-    """Write the folder.  Raises ExportError if there is something of its name, and OSError."""
+def write_folder(source: RecordSource, out: Path, *, convert: bool, call: ExportCall | None = None) -> Digests:
+    """Write the folder, or go on with one that was killed.
+
+    Raises ExportError if there is something of the folder's name, and OSError.
+    """
     if out.exists():
         raise ExportError(f"{out} is there already: name another folder, or remove it")
     part = out.with_name(out.name + PART)
-    if (part / _OWN).is_dir():
-        shutil.rmtree(part)  # of an export that was killed
-    try:
-        part.mkdir(parents=True)
-    except FileExistsError:
-        raise ExportError(f"{part} is there, and is none of an export: remove it") from None
-    (part / _OWN).mkdir()
+    _begin_folder(part)
     contents = ContentFolder(part / _OWN / _CONTENTS)
-    with closing(spool_database()) as database:
-        paths = TakenPaths(database)
+    with export_file(part / PAGES, call or ExportCall(), has_files=True, discard=lambda: _clear(part)) as to:
+        if to.is_continued:
+            remove_others(part, part, to.has_file)
+        paths = TakenPaths(to.database)
         paths.create_table()
-        with whole_file(part / PAGES) as stream:
-            digests = write_lines(_Texts(source, part, paths, contents, convert), stream.write, contents.keep)
+        texts = _Texts(source, part, paths, contents, convert, to.note_file)
+
+        def keep(record: FileRecord, content: Iterator[bytes]) -> None:
+            contents.keep(record, content)
+            to.note_file(contents.path_of(record.sha256))
+
+        digests = write_lines(texts, to, keep)
     sync_all()
     part.rename(out)
     sync_folder(out.parent)
     return digests
 
 
+def _begin_folder(part: Path) -> None:
+    """Make the folder of an export, or take over that of a killed one.  Raises ExportError."""
+    if (part / _OWN).is_dir() or is_begun(part / PAGES):
+        return
+    try:
+        (part / _OWN).mkdir(parents=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ExportError(f"{part} is there, and is none of an export: remove it") from None
+    if any(one.name != _OWN for one in part.iterdir()):
+        (part / _OWN).rmdir()
+        raise ExportError(f"{part} is there, and is none of an export: remove it")
+
+
+def _clear(part: Path) -> None:
+    """Remove what is in the folder of an export, but for the folder by which the next one recognises it."""
+    (part / _OWN).mkdir(exist_ok=True)
+    for place in (part / _OWN, part):
+        for one in place.iterdir():
+            if one.is_dir() and one != part / _OWN:
+                shutil.rmtree(one)
+            elif not one.is_dir():
+                one.unlink()
+
+
 class _Texts:
     """Passes a source's pages on, and writes their newest texts and files beside."""
 
     def __init__(
-        self, source: RecordSource, folder: Path, paths: TakenPaths, contents: ContentFolder, convert: bool
+        self,
+        source: RecordSource,
+        folder: Path,
+        paths: TakenPaths,
+        contents: ContentFolder,
+        convert: bool,
+        note_file: Callable[[Path], None],
     ) -> None:
+        self._note_file = note_file
         self._source = source
         self._folder = folder
         self._paths = paths
@@ -103,6 +140,7 @@ class _Texts:
         path = self._folder / (self._paths.path_for(page) + ENDINGS[markup])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
+        self._note_file(path)
 
     def write_file(self, page: str, one: FileRecord) -> None:
         """Link a file to its content, or copy it where the disk has no links."""
@@ -114,6 +152,7 @@ class _Texts:
                 os.link(content, path)
             except OSError:
                 shutil.copyfile(content, path)
+            self._note_file(path)
 
 
 class _TextPage:

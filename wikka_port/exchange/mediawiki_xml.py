@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
+from wikka_port.exchange.export_file import ExportFile
 from wikka_port.exchange.json_lines import VERSION, record_fields
 from wikka_port.exchange.records import (
     CommentRecord,
@@ -71,6 +72,9 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 _FULL_WIDTH: Final = str.maketrans({char: chr(ord(char) + 0xFEE0) for char in "#<>[]{}|"})
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _SHA1_DIGITS: Final = 31
+_DIGESTS: Final = "digests"  # of a checkpoint
+_PAGES: Final = "pages"
+_REVISIONS: Final = "revisions"
 _HEAD: Final = (
     '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
     ' xsi:schemaLocation="http://www.mediawiki.org/xml/export-0.11/ http://www.mediawiki.org/xml/export-0.11.xsd"'
@@ -80,12 +84,14 @@ _HEAD: Final = (
 Write = Callable[[bytes], object]
 
 
-def write_mediawiki(source: RecordSource, write: Write) -> Digests:
+def write_mediawiki(source: RecordSource, out: ExportFile) -> Digests:
     """Write the whole document."""
-    digesting = DigestingSource(source)
-    writer = _XmlWriter(write)
-    site = source.site()
-    writer.begin({"version": VERSION, "rights": site is not None, "lists": site.lists if site is not None else {}})
+    digesting = DigestingSource(out.rest_of(source), Digests(out.values.get(_DIGESTS)))
+    writer = _XmlWriter(out.write, out.values)
+    if not out.is_continued:
+        site = source.site()
+        writer.begin({"version": VERSION, "rights": site is not None, "lists": site.lists if site is not None else {}})
+    out.keep_values(lambda: {_DIGESTS: digesting.digests.values(), **writer.values()})
     for page in digesting.pages():
         writer.begin_page(page.record)
         for one in page.revisions():
@@ -103,11 +109,15 @@ def write_mediawiki(source: RecordSource, write: Write) -> Digests:
 
 
 class _XmlWriter:
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, values: Mapping[str, Any]) -> None:
+        """Go on from the ``values`` of a checkpoint; {} for none."""
         self._write = write
-        self._pages = 0
-        self._revisions = 0
+        self._pages = int(values.get(_PAGES, 0))
+        self._revisions = int(values.get(_REVISIONS, 0))
         self._parent = 0  # id of the revision before, 0 for a page's first
+
+    def values(self) -> dict[str, int]:
+        return {_PAGES: self._pages, _REVISIONS: self._revisions}
 
     def _put(self, text: str) -> None:
         self._write(text.encode("utf-8", "replace"))

@@ -96,7 +96,9 @@ class TakenPaths:
         self._database = database
 
     def create_table(self) -> None:
-        self._database.execute("CREATE TABLE taken (folded TEXT PRIMARY KEY, owner TEXT, path TEXT) WITHOUT ROWID")
+        self._database.execute(
+            "CREATE TABLE IF NOT EXISTS taken (folded TEXT PRIMARY KEY, owner TEXT, path TEXT) WITHOUT ROWID"
+        )
 
     def path_for(self, page: str, file: str | None = None, ending: str = "") -> str:
         """Return the path of a page without its ending, or of a file of it; the same at each call.

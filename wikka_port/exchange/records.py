@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from wikka_port.comments.comment_rows import VISIBLE
 from wikka_port.markup.formats import WIKKA
@@ -216,10 +216,20 @@ def _digest(*parts: str | int) -> int:
 class Digests:
     """Counts and digests of all records of one side, by kind."""
 
-    def __init__(self) -> None:
-        self.pages = 0
-        self.counts = dict.fromkeys(KINDS, 0)
-        self._sums = dict.fromkeys(KINDS, 0)
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        """Go on from the ``values`` of others, or begin."""
+        given = values or {"pages": 0, "counts": {}, "digests": {}}
+        self.pages = int(given["pages"])
+        self.counts = {kind: int(given["counts"].get(kind, 0)) for kind in KINDS}
+        self._sums = {kind: int(given["digests"].get(kind, "0"), 16) for kind in KINDS}
+
+    def values(self) -> dict[str, Any]:
+        """Return what other digests go on from: JSON."""
+        return {
+            "pages": self.pages,
+            "counts": dict(self.counts),
+            "digests": {kind: self.digest(kind) for kind in KINDS},
+        }
 
     def add_page(self, page: PageRecord) -> None:
         self.pages += 1
@@ -253,8 +263,9 @@ class Digests:
 class DigestingSource:
     """Passes a source's pages on, and adds all that is read of them to ``digests``."""
 
-    def __init__(self, source: RecordSource) -> None:
-        self.digests = Digests()
+    def __init__(self, source: RecordSource, digests: Digests | None = None) -> None:
+        """Go on from ``digests``, or begin."""
+        self.digests = digests or Digests()
         self._source = source
 
     def site(self) -> SiteRecord | None:

@@ -11,7 +11,7 @@ left out; one that goes meanwhile gets a page that says so, and no link leads no
 Pages, links, lists and actions are those that one visitor may read.  Memory: EXPORTED_ROWS texts, and the cache of
 parsed pages.  The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was
 killed is continued by the same command: all is read anew, files of the site whose bytes have the right digest stay, and
-of the pages those are rendered that would be others now (``static_written``).  Pages and files that are no part of the
+of the pages those are rendered that would be others now (``written_pages``).  Pages and files that are no part of the
 site any more are removed.
 """
 
@@ -21,7 +21,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from hashlib import file_digest, sha256
 from itertools import islice
@@ -35,8 +35,8 @@ from wikka_port.exchange.records import ExportError
 from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.static_html import as_address, in_folder
 from wikka_port.exchange.static_places import INDEX, Link, ListedPage, PagePlaces, StaticPlaces
-from wikka_port.exchange.static_written import WrittenPages
-from wikka_port.exchange.whole_file import PART, sync_all, sync_folder
+from wikka_port.exchange.whole_file import PART, remove_others, sync_all, sync_folder
+from wikka_port.exchange.written_pages import WrittenPages
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.files.refusals import MissingContent
 from wikka_port.history import fresh_cells
@@ -55,6 +55,7 @@ from wikka_port.visitors import NOBODY, Visitor
 OPERATOR: Final = replace(NOBODY, name="", status="active", admin=True)
 _MARK: Final = ".wikka"  # a folder in OUT.part, by which the next export recognises it
 _COPIED: Final = "content"  # in that folder, a file while it is copied
+_RECORD: Final = "written"  # in that folder (``written_pages``)
 _FORMAT: Final = 1  # of the site; another one's pages are rendered again
 _ACTION: Final = "{{"  # a page with an action is always rendered again: it shows what is so at that moment
 _CATEGORY: Final = "Category"
@@ -68,25 +69,33 @@ def write_site(
     config: WikiConfig,
     out: Path,
     progress: Callable[[int, int], None] = _NO_PROGRESS,
+    *,
+    restart: bool = False,
 ) -> StaticReport:
     """Write the site as OUT.  Raises ExportError if there is something of its name, StoreUnavailable and OSError.
 
-    ``progress`` is called with the numbers of pages that were read and written.
+    ``progress`` is called with the numbers of pages that were read and written.  With ``restart`` nothing is taken of
+    an export that was killed.
     """
     if out.exists():
         raise ExportError(f"{out} is there already: name another folder, or remove it")
     part = out.with_name(out.name + PART)
-    _begin_folder(part)
+    _begin_folder(part, restart=restart)
     without_foreign = replace(config, files=FileConfig(foreign_pictures="none"))
     site = make_site(wiki, without_foreign, time.time)
     about = repr((_FORMAT, visitor.name, visitor.status, visitor.admin, site.settings.name, config.root_page))
-    written = WrittenPages.opened(part / _MARK, part, f"{about} {config.language}")
+    pages = part / "pages"
+    written = WrittenPages.opened(
+        part / _MARK / _RECORD, part, f"{about} {config.language}", lambda: shutil.rmtree(pages, ignore_errors=True)
+    )
     with closing(spool_database()) as database, closing(written):
         places = StaticPlaces(database, TakenPaths(database), config.root_page)
         places.create_tables()
         made = _StaticSite(wiki, site, visitor, places, part, progress, written)
         made.write_folder()
-        _remove_others(part, places)
+        # what a killed export has left of pages that are none of this one: this reader may not read them now
+        remove_others(part, part / "pages", places.is_page_path)
+        remove_others(part, part / "files", places.is_file_path)
         made.report.note_kept(written.kept)
     written.remove()
     sync_all()
@@ -96,8 +105,10 @@ def write_site(
     return made.report
 
 
-def _begin_folder(part: Path) -> None:
+def _begin_folder(part: Path, *, restart: bool) -> None:
     """Make the folder of an export, or take over what a killed one has left.  Raises ExportError."""
+    if restart and (part / _MARK).is_dir():
+        shutil.rmtree(part)
     if (part / _MARK).is_dir():
         (part / _MARK / _COPIED).unlink(missing_ok=True)
         for index in part.glob("index*.html"):
@@ -110,19 +121,6 @@ def _begin_folder(part: Path) -> None:
     if any(one.name != _MARK for one in part.iterdir()):
         (part / _MARK).rmdir()
         raise ExportError(f"{part} is there, and is none of an export: remove it")
-
-
-def _remove_others(part: Path, places: StaticPlaces) -> None:
-    """Remove what a killed export has left of pages that are none of this one: this reader may not read them now."""
-    for folder, has in (("pages", places.is_page_path), ("files", places.is_file_path)):
-        for place, folders, names in os.walk(part / folder, topdown=False):
-            for name in names:
-                path = Path(place, name)
-                if not has(path.relative_to(part).as_posix()):
-                    path.unlink()
-            for name in folders:
-                with suppress(OSError):  # it is not empty
-                    Path(place, name).rmdir()
 
 
 def _make_room(path: Path, top: Path) -> None:

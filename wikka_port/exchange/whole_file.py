@@ -1,38 +1,32 @@
 """Files of an export on disk: whole under their names, or not there.
 
 A file is written as NAME.part, synced, and renamed.  A process that is killed leaves NAME.part, which no reader takes
-for an export and which the next export writes anew.
+for a whole file and which is written anew; ``export_file`` goes on with one.
 
     FOLDER/ab/abcdef...     the content of the digest abcdef...; one that is there stays, so an export continues
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final
 
 from wikka_port.exchange.records import FileRecord
 
 PART: Final = ".part"
 _READ_BYTES: Final = 256 * 1024
-_PACKED: Final = ".gz"
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file, compressed if its name ends in .gz.  If the block raises, the path is as it was."""
+    """Open a new file.  If the block raises, the path is as it was."""
     part = path.with_name(path.name + PART)
     try:
         with part.open("wb") as stream:
-            if path.suffix == _PACKED:
-                with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield stream
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
@@ -52,6 +46,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def remove_others(top: Path, folder: Path, has: Callable[[str], bool]) -> None:
+    """Remove the files in ``folder`` whose paths below ``top`` the export does not have, and folders without a file."""
+    for place, folders, names in os.walk(folder, topdown=False):
+        for name in names:
+            path = Path(place, name)
+            if not has(path.relative_to(top).as_posix()):
+                path.unlink()
+        for name in folders:
+            with suppress(OSError):  # it is not empty
+                Path(place, name).rmdir()
 
 
 def sync_all() -> None:

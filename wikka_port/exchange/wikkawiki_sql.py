@@ -14,7 +14,7 @@ since everybody could read them there, and so are deleted pages and comments tha
 A page that a list of its own, of a prefix or of the site protects gets all four lists, so that it does not hang on the
 settings there.  Accounts come without a password: no hash of this wiki is one that PHP checks.
 
-Rows wait in a temporary database on disk, to be sorted by time.
+Rows wait in the database of ``export_file``, to be sorted by time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import html
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from wikka_port.accounts.records import Account
 from wikka_port.comments.comment_rows import REMOVED, VISIBLE
+from wikka_port.exchange.export_file import ExportFile
 from wikka_port.exchange.paths import safe_segment
 from wikka_port.exchange.records import (
     LISTS,
@@ -41,7 +41,6 @@ from wikka_port.exchange.records import (
     RecordSource,
     RevisionRecord,
 )
-from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.whole_file import ContentFolder
 from wikka_port.markup.formats import MARKDOWN
 from wikka_port.markup.links import links
@@ -52,6 +51,7 @@ TAG_CHARS: Final = 75  # of names of pages and users, with entities
 NOTE_CHARS: Final = 100
 EMAIL_CHARS: Final = 50
 PREFIX: Final = "wikka_"
+_REPORT: Final = "report"  # of a checkpoint
 _INSERT: Final = "INSERT INTO"
 _INSERT_ONCE: Final = "INSERT IGNORE INTO"  # MySQL holds names equal that differ in case
 _CONTENTS: Final = ".contents"  # within the folder of uploads, while it is written
@@ -123,31 +123,32 @@ class SqlReport:
 
 
 def write_wikkawiki(
-    source: RecordSource, accounts: Iterable[Account], write: Write, uploads: UploadFolder | None = None
+    source: RecordSource, accounts: Iterable[Account], out: ExportFile, uploads: UploadFolder | None = None
 ) -> SqlReport:
     """Write all statements, and the files that the pages have now to ``uploads``."""
-    report = SqlReport()
+    report = SqlReport(**out.values.get(_REPORT, {}))
     site = source.site()
     rights = {} if site is None else site.lists
-    with closing(spool_database()) as database:
-        writer = _SqlWriter(database, write, report, rights)
+    writer = _SqlWriter(out.database, out.write, report, rights)
+    if not out.is_continued:
         writer.begin()
-        for page in source.pages():
-            if page.record.is_deleted:
-                report.note_loss(deleted=1)
-            elif writer.takes(page.record.name):
-                writer.add_page(page.record, page.revisions())
-                if uploads is not None:
-                    report.note_files(*uploads.add_page(page))
-                writer.write_comments(page.record.name, page.comments())
-        writer.write_pages()
+    out.keep_values(lambda: {_REPORT: asdict(report)})
+    for page in out.rest_of(source).pages():
+        if page.record.is_deleted:
+            report.note_loss(deleted=1)
+        elif writer.takes(page.record.name):
+            writer.add_page(page.record, page.revisions())
+            if uploads is not None:
+                report.note_files(*uploads.add_page(page))
+            writer.write_comments(page.record.name, page.comments())
+    writer.write_pages()
     if uploads is not None:
         uploads.finish()
     for account in accounts:
         writer.write_user(account)
     of_site = rights.get("", {})
     report.settings.extend(f"'default_{one}_acl' => {_php(of_site.get(one, DEFAULT_LIST))}" for one in LISTS)
-    write(b"-- end of the export\n")
+    out.write(b"-- end of the export\n")
     return report
 
 
@@ -193,10 +194,10 @@ class _SqlWriter:
         self._put("-- wikka export, for WikkaWiki 1.4\nSET NAMES utf8mb4;\n")
         for table, columns in _SCHEMA.items():
             self._put(f"CREATE TABLE {PREFIX}{table} ({columns}) CHARACTER SET utf8mb4 ENGINE=MyISAM;\n")
-        self._database.execute("CREATE TABLE tags (folded TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID")
+        self._database.execute("CREATE TABLE IF NOT EXISTS tags (folded TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID")
         self._database.execute(
-            "CREATE TABLE rows (time_ms INTEGER, tag TEXT, place INTEGER, body TEXT, owner TEXT, user TEXT,"
-            " latest TEXT, note TEXT, PRIMARY KEY (time_ms, tag, place))"
+            "CREATE TABLE IF NOT EXISTS rows (time_ms INTEGER, tag TEXT, place INTEGER, body TEXT, owner TEXT,"
+            " user TEXT, latest TEXT, note TEXT, PRIMARY KEY (time_ms, tag, place))"
         )
 
     def _put(self, text: str) -> None:

@@ -17,6 +17,7 @@ from tests.support.drawn_records import drawn_source
 from tests.support.golden import hold_to
 from tests.support.recorded_pages import FIXED, WITH_DELETED, digests_of
 from tests.support.seeds import seed
+from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.git_stream import write_git
 from wikka_port.exchange.records import ExportError, RecordSource
@@ -26,7 +27,8 @@ SEED = seed(403)
 
 def written(source: RecordSource) -> bytes:
     out = io.BytesIO()
-    write_git(source, out.write)
+    with piped(out.write) as to:
+        write_git(source, to)
     return out.getvalue()
 
 

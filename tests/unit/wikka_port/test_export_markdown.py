@@ -85,7 +85,7 @@ class Stopped(MemorySource):
         raise KeyboardInterrupt
 
 
-def test_a_stopped_export_is_no_folder_of_the_name_and_the_next_one_begins_anew(tmp_path: Path) -> None:
+def test_an_export_that_is_stopped_before_a_checkpoint_begins_anew(tmp_path: Path) -> None:
     out = tmp_path / "wiki"
     with pytest.raises(KeyboardInterrupt):
         write_folder(Stopped(FIXED.of_wiki), out, convert=False)

@@ -15,6 +15,7 @@ from tests.support.golden import hold_to
 from tests.support.recorded_pages import FIXED, WITH_DELETED, digests_of
 from tests.support.seeds import seed
 from wikka_port.dump import DumpReader, PageStart, Revision
+from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.mediawiki_reader import MediaWikiExport
 from wikka_port.exchange.mediawiki_xml import write_mediawiki
 from wikka_port.exchange.records import ExportError, RecordSource
@@ -33,7 +34,8 @@ SCHEMA = {
 
 def written(source: RecordSource) -> bytes:
     out = io.BytesIO()
-    write_mediawiki(source, out.write)
+    with piped(out.write) as to:
+        write_mediawiki(source, to)
     return out.getvalue()
 
 

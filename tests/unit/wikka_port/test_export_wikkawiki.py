@@ -18,6 +18,7 @@ from tests.support.seeds import seed
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import DEFAULT
 from wikka_port.dump_bytes import DumpBytes
+from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.records import PageRecord, RecordSource, RevisionRecord, SiteRecord
 from wikka_port.exchange.wikkawiki_sql import SqlReport, UploadFolder, write_wikkawiki
 from wikka_port.schema import folded
@@ -32,7 +33,8 @@ ADA = Account(
 
 def written(source: RecordSource, accounts: tuple[Account, ...] = ()) -> tuple[bytes, SqlReport]:
     out = io.BytesIO()
-    report = write_wikkawiki(source, accounts, out.write)
+    with piped(out.write) as to:
+        report = write_wikkawiki(source, accounts, to)
     return out.getvalue(), report
 
 
@@ -121,7 +123,8 @@ def test_files_lie_in_a_folder_for_each_page(tmp_path: Path) -> None:
     page = FIXED.of_wiki[0]
     named = replace(page, record=PageRecord("Harbour Pier"), of_files=page.of_files[:1])
     source = MemorySource((named, replace(named, record=page.record)))
-    report = write_wikkawiki(source, (), io.BytesIO().write, UploadFolder(tmp_path))
+    with piped(io.BytesIO().write) as to:
+        report = write_wikkawiki(source, (), to, UploadFolder(tmp_path))
     assert {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == {
         "Harbour_Pier/pier.txt": b"a pier\n"
     }

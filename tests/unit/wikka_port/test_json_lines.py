@@ -13,6 +13,7 @@ from tests.support.drawn_records import drawn_source
 from tests.support.golden import FOLDER, hold_to
 from tests.support.recorded_pages import AGAIN, FIXED, SPAM, WITH_DELETED, digests_of
 from tests.support.seeds import seed
+from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.json_lines import JsonLines, write_lines
 from wikka_port.exchange.records import ExportError, RecordSource
 
@@ -21,7 +22,8 @@ SEED = seed(402)
 
 def written(source: RecordSource = FIXED) -> bytes:
     out = io.BytesIO()
-    write_lines(source, out.write)
+    with piped(out.write) as to:
+        write_lines(source, to)
     return out.getvalue()
 
 
