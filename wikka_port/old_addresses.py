@@ -8,13 +8,17 @@
     /HomePage/recentchanges.xml               /-/recentchanges.xml   unless a page here has that name
     /HomePage/referrers                       /HomePage              the same, for handlers that are not here
 
+A time there has no zone: it is of the old wiki's, which an import keeps (``site_settings``).
+
 Knows nothing of which pages exist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from wikka_port.names import InvalidName, normalise
 from wikka_port.urls import PAGE_HANDLERS, page_path, site_path
@@ -57,3 +61,24 @@ def _place(page: str, handler: str, query: Mapping[str, str]) -> str:
         return site_path(handler)
     handler = _RENAMED.get(handler, handler)
     return page_path(normalise(page), handler if handler in PAGE_HANDLERS else "show", **query)
+
+
+def moment_ms(text: str, old_zone: str) -> int | None:
+    """Parse milliseconds, or an ISO date and time; return milliseconds or None.
+
+    A time without a zone is of ``old_zone`` ("" for UTC), as an import reads it (``wikkawiki.source_pages``): of an
+    hour that came twice, the first is meant.
+    """
+    if text.isascii() and text.isdigit() and len(text) <= 15:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    # a time of whole seconds means the end of that second
+    end = 999 if moment.microsecond == 0 else 0
+    zone = ZoneInfo(old_zone) if old_zone else UTC
+    try:
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp() * 1000) + end
+    except OverflowError:  # the zone moves it out of the calendar
+        return None

@@ -22,6 +22,7 @@ from typing import Any, Final, cast
 
 from wikka_port.accent_colours import LEAST, darker, is_colour, least_contrast
 from wikka_port.accounts.registration import Policy
+from wikka_port.accounts.settings import is_zone
 from wikka_port.config import WikiConfig
 from wikka_port.kept_settings import KeptSettings
 from wikka_port.limits import MENU_CHARS, MENU_ITEMS_MAX, SITE_NAME_CHARS
@@ -60,6 +61,7 @@ class SiteSettings:
     menu_administrators: tuple[str, ...] = ()
     registration: str = ""
     markup: str = ""  # of new pages
+    old_zone: str = ""  # "Europe/Berlin": of times in addresses of the wiki that moved here; "": UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ def _checked(key: str, value: Any) -> Any:
         return _checked_colour(text.lower())
     if key == "logo":
         return _checked_logo(text)
+    if key == "old_zone":
+        return _checked_zone(text)
     choices = {"registration": REGISTRATIONS, "markup": tuple(FORMATS)}.get(key)
     if choices is not None and text not in choices:
         raise BadSetting(_("“{typed}” is none of: {choices}.", typed=text[:40], choices=", ".join(choices)))
@@ -168,6 +172,13 @@ def _checked_logo(text: str) -> str:
     if not slash or not file:
         raise BadSetting(_("“{typed}” names no file of a page: write Page/File.png.", typed=text[:40]))
     return f"{name}/{file}"
+
+
+def _checked_zone(text: str) -> str:
+    if not is_zone(text):
+        said = N_("There is no time zone “{zone}”. Write it like Europe/Berlin, or nothing for UTC.")
+        raise BadSetting(_(said, zone=text[:40]))
+    return text
 
 
 def _checked_menu(value: Any) -> tuple[str, ...]:

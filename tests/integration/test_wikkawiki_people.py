@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.sql_dumps import dump_of
 from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
 from tests.support.wikkawiki_database import Version, WikkaWiki
 from wikka_port.accounts import passwords
 from wikka_port.accounts.factory import Accounts
@@ -243,9 +244,10 @@ def test_menus_words_and_links_of_an_old_version_come_with_the_configuration(
         main,
         [
             *("import-wikkawiki", "--dump", str(tmp_path / "wikka.sql"), "--dry-run", "--store", "127.0.0.1:1"),
-            *("--wikka-config", str(tmp_path / "wikka.config.php")),
+            *("--wikka-config", str(tmp_path / "wikka.config.php"), "--zone", "Europe/Berlin"),
         ],
     )
+    assert "old_zone: Europe/Berlin" in dry.output
     assert "menu_visitors: Pools | TidePool, PageIndex | PageIndex" in dry.output
     done = move(store, tmp_path, old, config=config)
     assert done.exit_code == 0, done.output
@@ -266,6 +268,26 @@ def test_menus_words_and_links_of_an_old_version_come_with_the_configuration(
     assert (policy.comment_links, policy.words) == (3, ())
     again = move(store, tmp_path, old, config=config)
     assert "menu_visitors is set" not in again.output
+
+
+def test_the_zone_of_the_old_wiki_comes_so_that_its_addresses_find_their_revisions(
+    wiki: Wiki, store: StoreThread, tmp_path: Path
+) -> None:
+    old = WikkaWiki("1.4.2")
+    for number, time in enumerate(("2012-07-01 12:00:00", "2012-10-28 02:30:00", "2012-10-28 02:45:00")):
+        old.add_page("HomePage", f"text {number}", time, latest=number == 2)
+    done = move(store, tmp_path, old, "--zone", "Europe/Berlin", config="")
+    assert done.exit_code == 0, done.output
+    assert "old_zone is set: Europe/Berlin" in done.output
+    assert "old_zone" not in move(store, tmp_path, old, "--zone", "Europe/Berlin", config="").output
+    web = WikiClient(wiki)
+    for number, time in enumerate(("2012-07-01+12:00:00", "2012-10-28+02:30:00")):
+        place = web.get(f"/wikka.php?wakka=HomePage&time={time}").headers["Location"]
+        assert f"<p>text {number}" in web.get(place).text
+    before = KEPT.read(wiki.rows)
+    KEPT.write(wiki.rows, before.revision, changed_settings(before.value, {"old_zone": "CET"}), by="Ada", now_ms=1)
+    assert "old_zone was set here already" in move(store, tmp_path, old, "--zone", "Europe/Berlin", config="").output
+    assert KEPT.read(wiki.rows).value.old_zone == "CET"
 
 
 def test_bad_words_come_before_antispam_is_set_here(wiki: Wiki, store: StoreThread, tmp_path: Path) -> None:

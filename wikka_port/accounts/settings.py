@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from wikka_port.accounts.tables import SETTINGS
 from wikka_port.comments.threads import ORDERS
@@ -93,6 +93,14 @@ def zones() -> frozenset[str]:
     return frozenset(
         name for name in available_timezones() if "/" in name and not name.startswith(("Etc/", "posix", "right"))
     )
+
+
+def is_zone(name: str) -> bool:
+    """Return whether this system knows a time zone of that name, also one that no list offers (CET)."""
+    try:
+        return bool(ZoneInfo(name).key)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # no such name, no name at all, a folder
+        return False
 
 
 def rows_of(text: str, base: int) -> int:

@@ -238,17 +238,19 @@ def _print_preview(source: Source, zone: ZoneInfo, config: Config | None, site: 
         ("users who cannot have an account here", accounts.refused),
         ("accounts without their mail address", accounts.without_address),
         ("accounts without a password", without),
-        ("settings of the site", _site_lines(site) if site is not None else []),
+        ("settings of the site", _site_lines(site or OldSite(), str(zone))),
     ):
         print_lines(console, what, lines)
 
 
-def _site_lines(site: OldSite) -> list[str]:
+def _site_lines(site: OldSite, zone: str) -> list[str]:
     """Return lines on what a move will set, and on what it will not."""
+    zones = [] if zone == "UTC" else [f"old_zone: {zone}, for times in addresses of the old wiki"]
     words = {key: value if key != "words" else f"{len(value):,}" for key, value in site.policy.items()}
     return [
         *(f"{key}: {', '.join(entries)}" for key, entries in site.menus.items()),
         *(f"{key} of antispam: {value}" for key, value in words.items()),
+        *zones,
         *site.notes,
     ]
 

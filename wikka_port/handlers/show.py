@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -18,7 +17,7 @@ from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.document import Document
 from wikka_port.markup.formats import MARKDOWN
-from wikka_port.old_addresses import place_of_name
+from wikka_port.old_addresses import moment_ms, place_of_name
 from wikka_port.page_rows import page_as_of
 from wikka_port.pages import Page, Revision
 from wikka_port.refusals import missing_page, no_revision
@@ -153,21 +152,8 @@ def _wanted_revision(site: Site, request: Request, newest: Page) -> Revision | N
     wanted = number(request, "revision")
     if wanted is not None:
         return site.wiki.revision(newest.name, wanted)
-    time_ms = _moment_ms(request.args.get("time", ""))
+    time_ms = moment_ms(request.args.get("time", ""), site.settings.old_zone)
     return site.wiki.revision_at(newest.name, time_ms) if time_ms is not None else None
-
-
-def _moment_ms(text: str) -> int | None:
-    """Parse milliseconds, or an ISO date and time, in UTC unless it names a zone; return milliseconds or None."""
-    if text.isascii() and text.isdigit() and len(text) <= 15:
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    # a time of whole seconds means the end of that second
-    end = 999 if moment.microsecond == 0 else 0
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000) + end
 
 
 def handle_html(site: Site, request: Request, name: str) -> Response:

@@ -35,7 +35,7 @@ from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 from wikka_port.visitors import NOBODY
 
-FIELDS = ("name", "logo", "logo_alt", "colour", *MENUS, "registration", "markup")
+FIELDS = ("name", "logo", "logo_alt", "colour", *MENUS, "registration", "markup", "old_zone")
 _REGISTRATIONS = {
     "open": N_("everybody"),
     "approval": N_("everybody; an administrator lets each account in"),

@@ -91,7 +91,7 @@ class Migrator:
     def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> Migration:
         """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable."""
         self._move_accounts()
-        site = [*self._move_default_lists(), *bring_site(self._wiki, self._site)]
+        site = [*self._move_default_lists(), *bring_site(self._wiki, self._site, str(self._zone))]
         whole = self._pages(0)
         rights = RightsMove(self._wiki.rights, self._rights_report)
         rights.prepare(RightsSource(self._source, whole, self._rights_report))

@@ -28,7 +28,7 @@ from wikka_port.kept_settings import SettingsChanged
 from wikka_port.limits import ANTISPAM_ENTRIES_MAX, MENU_ITEMS_MAX
 from wikka_port.markup import interwiki
 from wikka_port.pages import Wiki, clock_ms
-from wikka_port.site_settings import KEPT, BadSetting, SiteSettings, changed_settings
+from wikka_port.site_settings import KEPT, BadSetting, SiteSettings, changed_settings, set_values
 from wikka_port.wikkawiki.php_config import Config
 from wikka_port.wikkawiki.stored_text import latin_text, with_bars
 
@@ -192,15 +192,19 @@ def _read_prefixes(site: OldSite, path: Path) -> None:
 # --- what comes ---------------------------------------------------------------------------------------
 
 
-def bring_site(wiki: Wiki, old: OldSite) -> list[str]:
-    """Set what has not been set here; return lines for a person.  Raises StoreUnavailable."""
-    return [*_bring_menus(wiki, old.menus), *_bring_policy(wiki, old.policy), *old.notes]
+def bring_site(wiki: Wiki, old: OldSite, zone: str) -> list[str]:
+    """Set what has not been set here; return lines for a person.  Raises StoreUnavailable.
+
+    ``zone`` is the old wiki's, in which its addresses have times (``?time=``).
+    """
+    given: dict[str, Any] = {**old.menus, **({} if zone == "UTC" else {"old_zone": zone})}
+    return [*_bring_settings(wiki, given), *_bring_policy(wiki, old.policy), *old.notes]
 
 
-def _bring_menus(wiki: Wiki, menus: Mapping[str, list[str]]) -> list[str]:
+def _bring_settings(wiki: Wiki, given: Mapping[str, Any]) -> list[str]:
     stored = KEPT.read(wiki.rows)
-    wanted = changed_settings(stored.value, menus)
-    set_here = [key for key in menus if getattr(stored.value, key) not in ((), getattr(wanted, key))]
+    wanted = changed_settings(stored.value, given)
+    set_here = [key for key in given if getattr(stored.value, key) not in ((), "", getattr(wanted, key))]
     settings = replace(wanted, **{key: getattr(stored.value, key) for key in set_here})
     lines = [f"{key} was set here already: it stays" for key in set_here]
     if settings == stored.value:
@@ -208,10 +212,11 @@ def _bring_menus(wiki: Wiki, menus: Mapping[str, list[str]]) -> list[str]:
     try:
         KEPT.write(wiki.rows, stored.revision, settings, by=_BY, now_ms=clock_ms())
     except SettingsChanged:
-        return ["menus did not come: somebody changes the settings of the site at this moment. Import again"]
+        return ["settings did not come: somebody changes the settings of the site at this moment. Import again"]
     wiki.rights.memory.forget()
-    brought = [key for key in menus if getattr(settings, key) != getattr(stored.value, key)]
-    return [*lines, *(f"{key} is set: {', '.join(getattr(settings, key))}" for key in brought)]
+    shown = set_values(settings)
+    brought = [key for key in given if getattr(settings, key) != getattr(stored.value, key)]
+    return [*lines, *(f"{key} is set: {shown[key]}" for key in brought)]
 
 
 def _bring_policy(wiki: Wiki, given: Mapping[str, Any]) -> list[str]:

@@ -255,6 +255,9 @@ def test_damaged_settings_stop_nothing() -> None:
         {"nothing": "x"},
         {"registration": "all"},
         {"markup": "html"},
+        {"old_zone": "Berlin"},
+        {"old_zone": "../zone"},
+        {"old_zone": "Europe"},
     ):
         with pytest.raises(BadSetting):
             changed_settings(SiteSettings(), wrong)
