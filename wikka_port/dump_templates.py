@@ -1,5 +1,8 @@
 """The simple templates of a dump, collected before its pages are converted: one more pass over the file.
 
+Their texts are for calls that are expanded (``mediawiki_expansion``), and what pages get of them in the wiki's own form
+for calls that become includes (``mediawiki_includes``).
+
 A dump has its pages in any order, so templates may stand behind the pages that call them.  A dump that can be read only
 once (the standard input) has no such pass: ``import_pages`` then collects templates as they come, for the pages behind
 them.
@@ -13,17 +16,22 @@ from typing import BinaryIO
 from wikka_port.dump import WIKITEXT, DumpError, DumpReader, DumpSite, PageEnd, PageStart, Revision
 from wikka_port.limits import DUMP_TEMPLATES_CHARS, DUMP_TEMPLATES_MAX
 from wikka_port.markup.mediawiki_expansion import TEMPLATE, simple_body
+from wikka_port.markup.mediawiki_includes import template_body
 from wikka_port.markup.mediawiki_titles import Dialect
+from wikka_port.names import InvalidName, normalise
 
 
 class Templates:
     """Collects the newest text of each simple template; ``bodies`` has them by title.
 
+    With ``includes``, ``own`` has what pages get of those whose pages have the wiki's own form.
     Bounds: DUMP_TEMPLATES_MAX templates of DUMP_TEMPLATES_CHARS characters together; calls of further ones are those of
     unknown templates.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, includes: bool = False) -> None:
+        self._includes = includes
+        self._own: dict[str, str] = {}
         self._bodies: dict[str, str] = {}
         self._chars = 0
         self._aliases: dict[str, str] = {}  # redirects whose target has not come yet
@@ -33,6 +41,10 @@ class Templates:
     @property
     def bodies(self) -> Mapping[str, str]:
         return self._bodies
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        return self._own
 
     def begin(self, page: PageStart) -> None:
         self._page = page if page.namespace == TEMPLATE else None
@@ -50,28 +62,40 @@ class Templates:
         if page.redirect_target:
             target = dialect.title(page.redirect_target)
             if target in self._bodies:
-                self._keep(page.title, self._bodies[target])
+                self._keep_alias(page.title, target)
             elif len(self._aliases) < DUMP_TEMPLATES_MAX:
                 self._aliases[page.title] = target
             return
         body = simple_body(newest.text)
-        if body is not None:
-            self._keep(page.title, body)
+        if body is not None and self._keep(page.title, body) and self._includes and is_name(page.title):
+            own = template_body(newest.text, dialect, page.title)
+            if own is not None:
+                self._own[page.title] = own
 
     def finish(self) -> None:
         """Let redirects stand for targets that came after them."""
         for title, target in self._aliases.items():
             if target in self._bodies:
-                self._keep(title, self._bodies[target])
+                self._keep_alias(title, target)
         self._aliases.clear()
 
-    def _keep(self, title: str, body: str) -> None:
-        if len(self._bodies) < DUMP_TEMPLATES_MAX and self._chars + len(body) <= DUMP_TEMPLATES_CHARS:
-            self._bodies[title] = body
-            self._chars += len(body)
+    def _keep_alias(self, title: str, target: str) -> None:
+        """Let a redirect stand for its target: an include follows it, too."""
+        if self._keep(title, self._bodies[target]) and target in self._own and is_name(title):
+            self._own[title] = self._own[target]
+
+    def _keep(self, title: str, body: str) -> bool:
+        """Keep a text, and return whether it is within the bounds."""
+        if len(self._bodies) >= DUMP_TEMPLATES_MAX or self._chars + len(body) > DUMP_TEMPLATES_CHARS:
+            return False
+        self._bodies[title] = body
+        self._chars += len(body)
+        return True
 
 
-def read_templates(stream: BinaryIO, progress: Callable[[int, int], None]) -> Templates | None:
+def read_templates(
+    stream: BinaryIO, progress: Callable[[int, int], None], *, includes: bool = False
+) -> Templates | None:
     """Read the templates from the position of ``stream``, and go back there; None if the stream cannot go back.
 
     Damage ends the reading: the import finds it again, behind the pages before it.
@@ -79,7 +103,7 @@ def read_templates(stream: BinaryIO, progress: Callable[[int, int], None]) -> Te
     if not stream.seekable():
         return None
     begin = stream.tell()
-    templates, dialect = Templates(), Dialect.of({})
+    templates, dialect = Templates(includes=includes), Dialect.of({})
     reader = DumpReader(stream)
     try:
         for event in reader:
@@ -98,3 +122,11 @@ def read_templates(stream: BinaryIO, progress: Callable[[int, int], None]) -> Te
         stream.seek(begin)
     templates.finish()
     return templates
+
+
+def is_name(title: str) -> bool:
+    """Return whether a page may have the title here."""
+    try:
+        return bool(normalise(title))
+    except InvalidName:
+        return False

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha1
 from typing import Final
 
@@ -30,7 +31,9 @@ from wikka_port.import_plan import (
 )
 from wikka_port.limits import NAMED_MISMATCHES, SPOOLED_CHARS, SPOOLED_REVISIONS
 from wikka_port.markup.bounds import over_bounds
-from wikka_port.markup.mediawiki import Dialect, convert, convert_source
+from wikka_port.markup.mediawiki import Converted, Dialect, convert, convert_source
+from wikka_port.markup.mediawiki_expansion import TEMPLATE
+from wikka_port.markup.mediawiki_includes import include_call, template_page
 from wikka_port.markup.mediawiki_titles import CATEGORY, files_address, main_page_title
 from wikka_port.names import InvalidName, normalise
 from wikka_port.next_revision import BODY_BYTES_MAX
@@ -81,12 +84,15 @@ class PartReader:
         licence: str | None = None,
         pictures: str = "",
         templates: Templates | None = None,
+        includes: bool = False,
     ) -> None:
         """Take pictures from the folder at the address ``pictures``; with "" they become links to the dump's site.
 
-        Without ``templates``, those of the dump are collected as they come.
+        Without ``templates``, those of the dump are collected as they come.  With ``includes`` pages of templates have
+        the wiki's own form if they are simple, and calls of them may be includes; not if their namespace is not wanted.
         """
-        self._templates = templates or Templates()
+        self._includes = includes
+        self._templates = templates or Templates(includes=includes)
         self._collects = templates is None
         self.counts = Counts()
         self._reader = reader
@@ -95,7 +101,7 @@ class PartReader:
         self._licence = licence
         self._pictures = pictures
         self._site = DumpSite("", "", "", True, {})
-        self._dialect = Dialect.of({})
+        self._dialect = self._expanding = Dialect.of({})
 
     @property
     def consumed(self) -> int:
@@ -111,7 +117,8 @@ class PartReader:
         for event in self._reader:
             if isinstance(event, DumpSite):
                 self._site = event
-                self._dialect = self._dialect_of(event)
+                self._expanding = self._dialect_of(event)
+                self._dialect = self._including(self._expanding)
                 self.counts.note_main_page(self._dialect.title(main_page_title(event.base)))
             elif isinstance(event, PageStart):
                 if self._collects:
@@ -154,8 +161,18 @@ class PartReader:
             site=site.name,
         )
 
+    def _including(self, dialect: Dialect) -> Dialect:
+        """Return the dialect with includes, if the pages of templates come along."""
+        if not self._includes or not self._is_wanted(TEMPLATE):
+            self._includes = False
+            return dialect
+        return replace(dialect, include_call=partial(include_call, self._templates.own, dialect))
+
+    def _is_wanted(self, namespace: int) -> bool:
+        return not self._wanted or bool(self._wanted & {str(namespace), self._namespace_name(namespace)})
+
     def _begin(self, page: PageStart) -> _OpenPage | None:
-        if self._wanted and not self._wanted & {str(page.namespace), self._namespace_name(page.namespace)}:
+        if not self._is_wanted(page.namespace):
             self.counts.passed_over += 1
             return None
         try:
@@ -186,8 +203,7 @@ class PartReader:
         if revision.slots:
             counts.unconverted["text of a further slot"] += revision.slots
         if revision.model == WIKITEXT:
-            hint = page.start.redirect_target
-            result = convert(text, namespaces=self._dialect, title=page.start.title, redirect_hint=hint)
+            result = self._of_wikitext(page.start, text)
             if len(result.text) > BODY_BYTES_MAX // 4 and len(result.text.encode()) > BODY_BYTES_MAX:
                 counts.unconverted["text that grows over the bound: shown as its source"] += 1
                 result = convert_source(text, model=revision.model)
@@ -210,6 +226,13 @@ class PartReader:
             attribution=page.attribution(time_ms),
             origin=Origin(time_ms, revision.revision_id or 0, digest),
         )
+
+    def _of_wikitext(self, page: PageStart, text: str) -> Converted:
+        if self._includes and page.namespace == TEMPLATE and not page.redirect_target:
+            own = template_page(text, self._expanding, page.title)
+            if own is not None:
+                return own
+        return convert(text, namespaces=self._dialect, title=page.title, redirect_hint=page.redirect_target)
 
     def _compare(self, page: _OpenPage, revision: Revision, size: int, digest: str) -> None:
         """Compare a text's size and checksum with the dump's, and count a mismatch.  The text is imported anyway."""

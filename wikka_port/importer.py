@@ -73,21 +73,29 @@ class Importer:
         limit: int | None = None,
         licence: str | None = None,
         pictures: str = "",
+        includes: bool = True,
         restart: bool = False,
         progress: Callable[[int, int], None] = lambda read_bytes, pages: None,
     ) -> Importer:
         """Start an import, or continue a stopped one unless ``restart``.  Raises StoreUnavailable.
 
         ``origin`` names the dump: the stored progress of a stopped import is found by this name.  A stream that can be
-        read twice is: first for its templates.
+        read twice is: first for its templates.  With ``includes`` calls of simple ones become includes where these show
+        the same; not with a ``limit``, for their pages might not come.
         """
-
-        templates = read_templates(stream, progress)
+        includes = includes and limit is None
+        templates = read_templates(stream, progress, includes=includes)
 
         def parts(done: int) -> PartReader:
             reader = DumpReader(stream, skip_pages=done)
             return PartReader(
-                reader, namespaces=namespaces, limit=limit, licence=licence, pictures=pictures, templates=templates
+                reader,
+                namespaces=namespaces,
+                limit=limit,
+                licence=licence,
+                pictures=pictures,
+                templates=templates,
+                includes=includes,
             )
 
         return cls.from_parts(wiki, parts, origin=origin, restart=restart, progress=progress)

@@ -13,6 +13,7 @@ from typing import Final
 
 LINKS_MAX: Final = 5_000  # different pages that it links to; each is a cell in two or three rows of the indexes
 CELLS_MAX: Final = 20_000  # of its tables
+ACTION_CELLS_MAX: Final = 2_000  # of a table that an action makes
 # Actions run for each view, and some read much; those beyond are not run.
 ACTIONS_MAX: Final = 50
 FILES_MAX: Final = 2_000  # files that it shows or links to; those beyond are words, or links to pages
@@ -90,6 +91,7 @@ SPOOLED_CHARS: Final = 4_000_000_000
 SPOOLED_REVISIONS: Final = 1_000_000
 DUMP_TEMPLATES_MAX: Final = 20_000  # simple templates of a dump that are kept for the calls in its pages
 DUMP_TEMPLATES_CHARS: Final = 20_000_000  # of all of them
+IMPORTED_INCLUDES_MAX: Final = 10  # of a page of a dump; each costs a view a read, so further calls are expanded
 MERGED_ROWS: Final = 64  # revisions in one call, when new ones are inserted between stored ones
 MERGED_CHARS: Final = 1_000_000
 MERGED_LEFT: Final = 100_000  # superfluous rows of merges; with more an import waits for the triggers and removes them

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.support.store_thread import StoreThread
+from tests.support.wiki_client import WikiClient
 from wikka_port import dump_templates
 from wikka_port.cli import main
 from wikka_port.first_pages import write_first_pages
@@ -157,3 +158,51 @@ def test_the_root_page_leads_to_a_main_page_of_any_name(wiki: Wiki, tmp_path: Pa
     root = wiki.page("HomePage")
     assert root is not None
     assert redirect_target(root.body) == name
+
+
+BLOCKS = """
+    0|Page|{{hello|Ada}}
+    0|Other|before {{hello|Bob}} after
+    10|Template:Hello|Hello {{{1|you}}}<noinclude> [[Doc]]</noinclude>
+    10|Template:Hi|#REDIRECT [[Template:Hello]]
+    0|Redirected|{{hi|Eve}}
+    10|Template:Linked|See [[Harbour]]
+    0|Linking|{{linked}}
+"""
+NAMES = ("Page", "Other", "Template:Hello", "Redirected", "Linking")
+
+
+def test_calls_that_are_paragraphs_include_the_page_of_the_template(wiki: Wiki, tmp_path: Path) -> None:
+    command(wiki, str(made_dump(tmp_path, BLOCKS)))
+    bodies = {name: page.body for name in NAMES if (page := wiki.page(name)) is not None}
+    assert bodies == {
+        "Page": '{{include page="Template:Hello" 1="Ada"}}',
+        "Other": "before Hello Bob after",
+        "Template:Hello": "Hello {{{1|you}}}\n\n/*noinclude*/\n[[Doc]]\n/*/noinclude*/",
+        "Redirected": '{{include page="Template:Hi" 1="Eve"}}',
+        "Linking": "See [[Harbour]]",
+    }
+    assert set(wiki.backlinks("Template:Hello")) == {"Page", "Template:Hi"}
+    assert set(wiki.backlinks("Harbour")) == {"Linking", "Template:Linked"}
+    web = WikiClient(wiki)
+    assert "<p>Hello Ada" in web.get("/Page").text
+    assert "<p>Hello Eve" in web.get("/Redirected").text
+    assert ">Doc</a>" in web.get("/Template:Hello").text
+    for name in ("Page", "Redirected"):
+        assert "Doc" not in web.get(f"/{name}").text.partition("<article")[2].partition("</article>")[0]
+    page = wiki.page("Template:Hello")
+    assert page is not None
+    wiki.save("Template:Hello", "Good day {{{1|you}}}", author="Ada", base=page.number)
+    assert "<p>Good day Ada" in web.get("/Page").text, "a change of the template shows in its pages"
+    assert "0  revisions stored" in command(wiki, str(tmp_path / "made.xml"))
+    assert web.get("/Page/raw?source=1").text == "{{hello|Ada}}"
+
+
+@pytest.mark.parametrize("words", [("--templates", "expand"), ("--namespaces", "0"), ("--limit", "1")])
+def test_calls_are_expanded_on_request_and_where_their_templates_do_not_come(
+    wiki: Wiki, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    command(wiki, *words, str(made_dump(tmp_path, BLOCKS)))
+    page = wiki.page("Page")
+    assert page is not None
+    assert page.body == "Hello Ada"

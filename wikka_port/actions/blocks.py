@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from wikka_port.actions.call import Action, ActionCall
-from wikka_port.limits import INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
+from wikka_port.limits import ACTION_CELLS_MAX, INCLUDE_CHARS_MAX, INCLUDE_DEPTH_MAX
 from wikka_port.markup import interwiki
 from wikka_port.markup.fragments import escape
+from wikka_port.markup.includes import filled, included_text
 from wikka_port.markup.links import redirect_target
+from wikka_port.markup.tables import COLUMNS_MAX, rows_of_call
 from wikka_port.markup.targets import decode_references
+from wikka_port.markup.tokens import ActionCall as TypedCall
 from wikka_port.names import normalise
 from wikka_port.page_rows import Page
 from wikka_port.search.query import QUERY_CHARS, parse
@@ -27,7 +30,6 @@ _MONTHS: Final = (
     N_("July"), N_("August"), N_("September"), N_("October"), N_("November"), N_("December"),
 )  # fmt: skip
 _DAYS: Final = (N_("Mon"), N_("Tue"), N_("Wed"), N_("Thu"), N_("Fri"), N_("Sat"), N_("Sun"))
-_PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
 _ANCHOR: Final = re.compile(r' <a class="anchor" [^>]*>#</a>')
 # A text may have a quotation mark as it is, but no ``<``: each of these begins a tag.
 _TAG: Final = re.compile(r'<[A-Za-z][^\s"<>/]*(?:\s+[^\s"<>=/]+(?:="[^"]*")?)++\s*/?>')
@@ -86,10 +88,23 @@ def _month_link(call: ActionCall, year: int, month: int) -> tuple[str, str] | No
     return page_path(call.outermost_page, year=year, month=month), _month_name(year, month)
 
 
+def table(call: ActionCall) -> str:
+    """Show a table of texts: ``{{table columns="2" cells="a;b;###;d"}}``, in which ``###`` is an empty cell."""
+    call.number("columns", 1, COLUMNS_MAX)
+    rows = rows_of_call(TypedCall("table", tuple(call.arguments.items())))
+    if not rows:
+        raise ValueError(_("{given} should be cells, with semicolons between them", given='cells="..."'))
+    if sum(map(len, rows)) > ACTION_CELLS_MAX:
+        raise ValueError(_("a table has {most} cells at most", most=figure(ACTION_CELLS_MAX)))
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    html = "".join(f"<tr>{row}</tr>\n" for row in cells)
+    return f'<div class="table" tabindex="0"><table><tbody>\n{html}</tbody></table></div>\n'
+
+
 def include(call: ActionCall) -> str:
     """Include the text of another page, as a template: ``{{include page="Other" name="value"}}``.
 
-    ``{{{name}}}`` and ``{{{name|else}}}`` in the included page are replaced by the values of the call.  An include is
+    Values and parts of the included page are those of ``markup.includes``.  An include is
     refused if a page would include itself, also through other pages, or if it exceeds a bound of ``limits``.  In the
     place of a page that redirects, such as a renamed one, the target of the redirect is included.
     """
@@ -106,7 +121,8 @@ def include(call: ActionCall) -> str:
     if len(page.body) > INCLUDE_CHARS_MAX:
         most = figure(INCLUDE_CHARS_MAX)
         raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
-    return _without_places(call.render(page, filled(page.body, call.arguments)), page_path(page.name))
+    text = filled(included_text(page.body, page.markup), call.arguments)
+    return _without_places(call.render(page, text), page_path(page.name))
 
 
 def _without_places(html: str, address: str) -> str:
@@ -131,24 +147,6 @@ def _included_page(call: ActionCall, name: str) -> Page:
     if page is None:
         raise ValueError(_("there is no page {name}", name=name))
     return page
-
-
-def filled(text: str, given: Mapping[str, str]) -> str:
-    """Return ``text`` with the values of a call filled in.  Raises ValueError with a sentence for its author."""
-    if "{{{" not in text:
-        return text
-    left = INCLUDE_CHARS_MAX
-
-    def value(found: re.Match[str]) -> str:
-        nonlocal left
-        said = given.get(found[1].lower(), found[2] or "")
-        left -= len(said)
-        if left < 0:
-            most = figure(INCLUDE_CHARS_MAX)
-            raise ValueError(_("the page is longer than {most} characters with what the call gives", most=most))
-        return said
-
-    return _PARAMETER.sub(value, text)
 
 
 def interwikilist(call: ActionCall) -> str:
@@ -221,6 +219,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "newpage": Action(newpage, ("template",)),
     "search": Action(search, ("phrase",)),
     "searchform": Action(search, ("phrase",)),
+    "table": Action(table, ("columns", "cells")),
     "textsearch": Action(search, ("phrase",)),
     "textsearchexpanded": Action(search_expanded, ("phrase",)),
 }

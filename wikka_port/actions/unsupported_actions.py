@@ -26,7 +26,6 @@ REPLACED: Final[Mapping[str, str]] = {
     "titletag": N_("the title of a page is its first heading"),
     "wikkapatchlevel": N_("use {{wikkaversion}}: there are no patch levels"),
     "mindmap": N_("paste the <map>..</map> into the page: it is shown as an outline"),
-    "table": N_("write rows as ||cell||cell||"),
 }
 LEFT_OUT: Final[Mapping[str, str]] = {
     "checkversion": N_("it called home"),

@@ -30,7 +30,7 @@ _SETTLE_S = 600.0  # for the triggers, at the end
 _NAMED = 20  # lines
 _COLUMNS = (BarColumn(), DownloadColumn(), TextColumn("{task.fields[pages]:,} pages"), TimeRemainingColumn())
 _MISMATCHES = 5  # lines on mismatches
-_OF_DUMPS = ("namespaces", "limit", "licence", "pictures", "folder")  # options
+_OF_DUMPS = ("namespaces", "limit", "licence", "templates", "pictures", "folder")  # options
 _OF_FOLDERS = ("dry_run", "prefix", "author", "names", "address")
 
 
@@ -65,6 +65,12 @@ _OF_FOLDERS = ("dry_run", "prefix", "author", "names", "address")
 @click.option("--namespaces", default="", metavar="N,N", help="Only these, by number or by name. All if left out.")
 @click.option("--limit", type=click.IntRange(1), help="Stop after so many pages.")
 @click.option("--licence", help="What the attribution says of it; Wikimedia's is known.")
+@click.option(
+    "--templates",
+    type=click.Choice(["include", "expand"]),
+    help="Calls of simple templates that are a paragraph by themselves: includes of the template's page, or its text in"
+    " each page. Includes if left out. Of MediaWiki.",
+)
 @click.option(
     "--pictures",
     default="",
@@ -111,10 +117,10 @@ def import_dump(
     Below a page, so that no names clash:
       wikka import notes/ --prefix Archive/Notes
 
-    The options --namespaces, --limit, --licence and --pictures are for MediaWiki. An import that was stopped goes on
-    where it was (from the standard input, at the beginning); one that is repeated changes nothing. Revisions come
-    into a page's history by their times, whatever it has: what was written here stays in it, and the text of the
-    latest is shown. At the end both sides are compared, except for dumps; the exit status is 1 if they differ.
+    The options --namespaces, --limit, --licence, --templates and --pictures are for MediaWiki. An import that was
+    stopped goes on where it was (from the standard input, at the beginning); one that is repeated changes nothing.
+    Revisions come into a page's history by their times: what was written here stays in it, and the text of the latest
+    is shown. At the end both sides are compared, except for dumps; the exit status is 1 if they differ.
     """
     if os.path.isdir(file) and not (form in (None, MARKDOWN) and is_export(Path(file))):
         _check_options(file, _OF_DUMPS)
@@ -179,6 +185,7 @@ def _imported_dump(wiki: Wiki, file: str, stream: BinaryIO) -> tuple[ImportSumma
             limit=given["limit"],
             licence=given["licence"],
             pictures=given["pictures"],
+            includes=given["templates"] != "expand",
             restart=given["restart"] or is_piped,  # the next stream may be a different dump
             progress=lambda read_bytes, pages: show(completed=read_bytes, pages=pages),
         )

@@ -1,7 +1,8 @@
 """(pure) From Wikka markup to Markdown: the converted text, and a list of what Markdown cannot express.
 
-The page's tokens are written as Markdown, line by line.  Then links, headings and words of the two texts are compared,
-and differences that no rule below expects are reported as well, so that nothing is lost silently.
+The page's tokens are written as Markdown, line by line; parts for including pages (``includes``) stay such.  Then
+links, headings and words of the two texts are compared, and differences that no rule below expects are reported as
+well, so that nothing is lost silently.
 
 Knows nothing of pages and forms; a person reads the result before it is saved (``handlers/edit``).
 """
@@ -16,8 +17,10 @@ from typing import Final, NamedTuple
 from wikka_port.markup import lexer, markdown, markdown_writing
 from wikka_port.markup.compiler import INLINE_ACTIONS
 from wikka_port.markup.document import parse
-from wikka_port.markup.formats import MARKDOWN
+from wikka_port.markup.formats import MARKDOWN, WIKKA
+from wikka_port.markup.includes import has_parts, parts, written
 from wikka_port.markup.links import page_names
+from wikka_port.markup.tables import rows_of_call
 from wikka_port.markup.tokens import (
     HEADING_END,
     NEWLINE,
@@ -61,6 +64,22 @@ class Converted(NamedTuple):
 
 def to_markdown(text: str, *, autolink: bool = True, after: bool | None = None) -> Converted:
     """Convert a text; never raises.  O(len(text))."""
+    if not has_parts(text, WIKKA):
+        return _part_to_markdown(text, autolink, after)
+    lost: dict[str, None] = {}
+    out = []
+    for kind, part in parts(text, WIKKA):
+        made = _part_to_markdown(part, autolink, after)
+        lost |= dict.fromkeys(made.lost)
+        body = made.text.strip("\n")
+        if kind == "includeonly":
+            body = body.replace("-->", "--&gt;")
+        out.append(written(kind, body, MARKDOWN) if body else "")
+    return Converted("\n\n".join(filter(None, out)) + "\n", tuple(lost))
+
+
+def _part_to_markdown(text: str, autolink: bool, after: bool | None) -> Converted:
+    """Convert a text that is shown wherever its page is."""
     read = lexer.tokens(text, autolink=autolink)
     after = autolink if after is None else after
     writer = _Writer(after)
@@ -92,6 +111,8 @@ def _words(read: Sequence[Token]) -> list[str]:
             said.append(token.body)
         elif isinstance(token, Embedded):
             said.append(token.source)
+        elif isinstance(token, ActionCall):
+            said += [f" {cell} " for row in rows_of_call(token) for cell in row]
     return sorted(_WORD.findall("".join(said) if said else ""))[:100_000]
 
 
@@ -166,7 +187,8 @@ class _Writer:
         elif isinstance(first, ActionCall) and len(part) == 1 and first.name not in INLINE_ACTIONS:
             self._end_block()
             self._begin("action")
-            self._lines.append(markdown_writing.action(first))
+            rows = rows_of_call(first)
+            self._lines += self._cells(rows) if rows else [markdown_writing.action(first)]
             self._in = ""
         elif isinstance(first, MindMap):
             self.lost[_("mind maps: they are shown as text now")] = None
@@ -250,6 +272,13 @@ class _Writer:
         if len(written) > self._row:
             self.lost[_("rows longer than the first row of their table: what is more is not shown")] = None
         self._lines.append(_row(written))
+
+    def _cells(self, rows: list[list[str]]) -> list[str]:
+        """Return the lines of a table of texts, which has no headings."""
+        self.lost[_("tables without headings (an empty row stands above them now)")] = None
+        width = len(rows[0])
+        written = ([markdown_writing.text(cell, autolink=self._autolink) for cell in row] for row in rows)
+        return [_row([""] * width), _row(["---"] * width), *map(_row, written)]
 
     # -- in a line
 

@@ -6,12 +6,14 @@ import re
 from typing import Final
 
 from wikka_port.markup.lexer import CAMEL_CASE
+from wikka_port.markup.targets import PARAMETER
 from wikka_port.markup.tokens import ActionCall, CodeBlock, Image, Outside, PageLink
 from wikka_port.names import is_camel_case
 
 _SPECIAL: Final = re.compile(
     r"[\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~|\{(?=\{)|(?<=\{)\{|!(?=\Z)|=(?==)|&(?=#?\w+;)"
 )
+_PARAMETER_OR_SPECIAL: Final = re.compile(rf"(?P<parameter>{PARAMETER.pattern})|{_SPECIAL.pattern}")
 _LINE_START: Final = re.compile(r"(#{1,6}(?=\s|\Z)|>|[+\-](?=\s|\Z)|[=\-](?=[=\-]*\s*\Z)|~(?=~))")
 _NUMBERED: Final = re.compile(r"([0-9]{1,9})([.)])(?=\s|\Z)")
 _IN_TARGET: Final = re.compile(r"[\[\]|&:@#/]")
@@ -21,8 +23,11 @@ _ADDRESS_COLON: Final = re.compile(r"(?<=[A-Za-z0-9]):(?=\S)")
 
 
 def text(words: str, *, autolink: bool, line_start: bool = False) -> str:
-    """Return one line of Markdown that shows ``words`` without emphasis, links, lists or CamelCase."""
-    out = _SPECIAL.sub(lambda found: "\\" + found[0], words)
+    """Return one line of Markdown that shows ``words`` without emphasis, links, lists or CamelCase.
+
+    Parameters of a template stay what they are (``includes``).
+    """
+    out = _PARAMETER_OR_SPECIAL.sub(lambda found: found[0] if found["parameter"] else "\\" + found[0], words)
     out = _ADDRESS_COLON.sub("\\:", out)
     if autolink:
         out = CAMEL_CASE.sub(lambda found: f"&#{ord(found[0][0])};{found[0][1:]}", out)

@@ -32,7 +32,7 @@ _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _EXCLUDED: Final = re.compile(r"<noinclude\s*+>.*?(?:</noinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _ONLY: Final = re.compile(r"<onlyinclude\s*+>(.*?)(?:</onlyinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _INCLUDED: Final = re.compile(r"</?(?:includeonly|noinclude)\s*+/?>", re.IGNORECASE)
-_PARAMETER: Final = re.compile(r"\{\{\{([^{}|]{0,100})(?:\|([^{}]*+))?\}\}\}")
+PARAMETER_OF_WIKITEXT: Final = re.compile(r"\{\{\{([^{}|]{0,100})(?:\|([^{}]*+))?\}\}\}")
 _NOT_SIMPLE: Final = re.compile(r"\{\{\s*+(?:#|[^{}|\n:]*+:)|\{\{\{|\{\{\s*+(?:\||\}\})")
 _BAR: Final = "{{!}}"
 
@@ -46,7 +46,7 @@ def simple_body(text: str) -> str | None:
     body = _INCLUDED.sub("", "".join(only) if only else text)
     bare = body
     for _ in range(_ROUNDS):
-        bare = _PARAMETER.sub("x", bare)
+        bare = PARAMETER_OF_WIKITEXT.sub("x", bare)
     if len(body) > BODY_CHARS_MAX or _NOT_SIMPLE.search(bare.replace(_BAR, "")) or "\x02" in body:
         return None
     return body if bare.count("{{") == bare.count("}}") else None
@@ -101,7 +101,7 @@ def expanded(draft: Draft, name: str, given: Mapping[str, str]) -> str | None:
     for _ in range(_ROUNDS):
         if "{{{" not in text:
             break
-        text = _PARAMETER.sub(filling.value, text)
+        text = PARAMETER_OF_WIKITEXT.sub(filling.value, text)
     if not draft.expansion.spend(len(body) + len(text)) or filling.left < 0:
         return None
     return text.replace(_BAR, "|").strip("\n")

@@ -24,10 +24,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from wikka_port.limits import IMPORTED_INCLUDES_MAX
 from wikka_port.markup.mediawiki_titles import Dialect
 
 PLAIN_CHARS_MAX: Final = 500  # of a label; bounds what nested labels can add up to
 EXPANDED_CHARS_MAX: Final = 400_000  # of one page, that templates add
+CALLS_TRIED_MAX: Final = 50  # of one page, that are converted to see whether an include shows the same
 MARK: Final = re.compile("\x02([0-9]{1,9})\x03")
 MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
@@ -79,6 +81,16 @@ class Expansion:
 
     left: int = EXPANDED_CHARS_MAX
     depth: int = 0
+    calls_left: int = CALLS_TRIED_MAX
+    includes_left: int = IMPORTED_INCLUDES_MAX
+
+    def may_include(self) -> bool:
+        """Count a call that may become an include, and return whether another one may, within the bounds."""
+        self.calls_left -= 1
+        return self.calls_left >= 0 and self.includes_left > 0 and self.depth == 0
+
+    def note_include(self) -> None:
+        self.includes_left -= 1
 
     def spend(self, chars: int) -> bool:
         """Count characters, and return whether they are within the bound."""

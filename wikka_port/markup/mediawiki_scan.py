@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_expansion import expanded
+from wikka_port.markup.mediawiki_expansion import expanded, template_title
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, collapse, literal
 from wikka_port.markup.mediawiki_templates import Call, made_of, note_of, piece_of, words_of_unknown
 from wikka_port.markup.mediawiki_titles import NO_SITE
@@ -51,6 +51,11 @@ _LINE_REST: Final = re.compile(r"[ \t]*+(?:\n|\Z)")  # nothing but blanks
 _PARAMETER: Final = re.compile(r"\{\{\{([^{}|]*)(?:\|(.*))?\}\}\}", re.DOTALL)
 _BLOCKS: Final = ("*", "#", ":", ";", "{|")
 _WORDS: Final = re.compile(r"[^\x02\x03|={}\[\]<>\n']*")  # the same wherever they stand
+_ALONE_AFTER: Final = re.compile(r"[ \t]*+(?:\Z|\n[ \t]*+(?:\n|\Z)|\n=)")  # a line without words, or a heading
+_BLOCK_MARK: Final = re.compile(
+    r"(?:\A|\n)[ \t:]*+\{\||\n\|\}|</?(?:table|div|blockquote|center|ul|ol|dl|li|dd|dt|td|th|tr|poem|gallery)\b",
+    re.IGNORECASE,
+)
 _OPEN_LINKS_MAX: Final = 50  # that are walked over for each closing of a template
 _LINE_BEFORE: Final = 80  # characters, enough for indents
 
@@ -87,6 +92,39 @@ def _is_empty_note(level: _Level) -> bool:
     if level.kind != "ref" or len(level.parts) > 1:
         return False
     return all(isinstance(part, str) and not part.strip() for part in level.parts)
+
+
+def _stands_alone(text: str, begin: int, end: int) -> bool:
+    """Return whether nothing else is in the lines from ``begin`` to ``end``, and no words in the lines around them."""
+    before = text[max(begin - _LINE_BEFORE, 0) : begin]
+    if begin and not before.endswith("\n"):
+        return False
+    above = before[:-1].rpartition("\n")[2].rstrip(" \t")
+    if begin > 1 and above and not above.endswith("="):
+        return False
+    return _ALONE_AFTER.match(text, end) is not None
+
+
+def _is_within_block(text: str, position: int) -> bool:
+    """Return whether a table, or an element of HTML that makes a block, is open before the position.  O(position)."""
+    depth = 0
+    for found in _BLOCK_MARK.finditer(text, 0, position):
+        depth += -1 if found[0].startswith(("\n|}", "</")) else 1
+    return depth != 0
+
+
+def _include(draft: Draft, call: Call, expansion: str, place: tuple[str, int, int]) -> str:
+    """Return the action that includes the template of a call and shows its ``expansion``, or "" if none does.
+
+    ``place`` has the page's text, and begin and end of the call in it.
+    """
+    page, begin, end = place
+    if draft.dialect.include_call is None or not _stands_alone(page, begin, end):
+        return ""
+    if not draft.expansion.may_include() or _is_within_block(page, begin):
+        return ""
+    title = template_title(draft.dialect, call.title)
+    return draft.dialect.include_call(title, call.given, expansion) if title != draft.title else ""
 
 
 def _flat(rope: Rope) -> Iterator[str]:
@@ -284,7 +322,7 @@ class _Scan:
         note = note_of(call)
         if note is not None:
             return draft.note(note[0], collapse(note[1]), is_use=True)
-        if (text := self._expanded(call, source)) is not None:
+        if (text := self._expanded(call, source, level.begin, stop)) is not None:
             return text
         if (page := page_of(draft, call.title, call.given)) is not None:
             draft.converted["included page"] += 1
@@ -316,10 +354,11 @@ class _Scan:
         self._draft.sources.append(len(self._draft.pieces))
         return self._mark(piece, source)
 
-    def _expanded(self, call: Call, source: str) -> str | None:
+    def _expanded(self, call: Call, source: str, begin: int, end: int) -> str | None:
         """Return what a simple template of the dump makes of a call: wikitext or its mark; None if there is none.
 
-        In the text of the page it stays wikitext, so that its lines can be lists, headings and tables.
+        In the text of the page it stays wikitext, so that its lines can be lists, headings and tables.  A call from
+        ``begin`` to ``end`` that is a paragraph by itself becomes an include, if that shows the same.
         """
         draft, outer = self._draft, self._levels[-1].kind
         if call.name == "!":
@@ -327,8 +366,13 @@ class _Scan:
         text = expanded(draft, call.title, call.given)
         if text is None or (outer != "root" and "{|" in text):
             return None
-        draft.converted["template: its own text"] += 1
+        include = _include(draft, call, text, (self._text, begin, end)) if outer == "root" else ""
+        draft.converted["template: include" if include else "template: its own text"] += 1
         text = draft.expansion.within(scan, draft, text)
+        if include:
+            draft.expansion.note_include()
+            piece = piece_of(draft, text)  # where the paragraph turns out to be one of a list, a cell or a quotation
+            return self._mark(Piece(piece.inline, piece.plain, block=include), source)
         if not text.strip():
             return self._mark(Piece("", block=""), source)
         if outer == "root":

@@ -6,7 +6,7 @@ Knows nothing of the syntax of links, and nothing of the wiki's rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
@@ -191,6 +191,8 @@ class Dialect:
     base: str = ""  # address of the site's main page
     templates: Mapping[str, str] = field(default_factory=dict)  # title -> text of simple ones (``mediawiki_expansion``)
     site: str = ""  # its name
+    # The action that includes a template, by its title, the values of a call and what these make of it; "": none does.
+    include_call: Callable[[str, Mapping[str, str], str], str] | None = None
 
     @classmethod
     def of(

@@ -10,6 +10,8 @@ A strict Content-Security-Policy forbids inline style (``s:`` or ``{css}``); ali
 
 A table of the class "folded" (``|!|(c:folded)||``) is folded under its caption until a reader opens it.
 
+WikkaWiki's action has text alone in its cells: ``{{table columns="2" cells="a;b;###;d"}}``, ``###`` for an empty one.
+
 Text after a delimiter without content opens a ``td``, so that no typed text is lost.  The cell of ``||`` or ``|=|``
 opens at its first content or at the next delimiter; at the end of a row such a delimiter only closes the last cell.
 """
@@ -22,7 +24,7 @@ from typing import Final
 
 from wikka_port.markup.embedded import user_classes
 from wikka_port.markup.fragments import Piece, escape
-from wikka_port.markup.tokens import Cell
+from wikka_port.markup.tokens import ActionCall, Cell
 from wikka_port.texts import _
 
 STYLES: Final = {
@@ -46,6 +48,24 @@ _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,4}")
 _SPLIT: Final = re.compile(r";(?=.:)")
 FOLDED: Final = "user-folded"
 _SECTIONS: Final = {"[": "thead", "]": "tfoot", "#": "tbody"}
+COLUMNS_MAX: Final = 100  # of the action's table
+_EMPTY_CELL: Final = "###"
+
+
+def rows_of_call(call: ActionCall) -> list[list[str]]:
+    """Return the texts of the cells of ``{{table}}``, row by row; [] for other calls, and for a table without cells.
+
+    A number of columns that is none counts as 1, as in WikkaWiki; so does a missing one.
+    """
+    given = dict(call.arguments)
+    if call.name != "table" or not given.get("cells"):
+        return []
+    typed = given.get("columns", "").strip()
+    columns = int(typed[:3]) if typed.isascii() and typed.isdigit() else 1
+    columns = min(max(columns, 1), COLUMNS_MAX)
+    cells = [" ".join(cell.split()) for cell in given["cells"].split(";")]
+    cells = ["" if cell == _EMPTY_CELL else cell for cell in cells]
+    return [cells[at : at + columns] for at in range(0, len(cells), columns)]
 
 
 def attributes(cell: Cell, allowed: str) -> str:

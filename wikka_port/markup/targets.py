@@ -35,9 +35,11 @@ _BEFORE_PLACE: Final = re.compile(r"(?<=[^\s&])#(?=\S)")  # not the sign of a re
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,3})(?:x[0-9]{1,4})?")
 _NOT_WORD: Final = re.compile(r"\W+")
 _ACTION: Final = re.compile(
-    r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
+    r"\s*+([A-Za-z][A-Za-z0-9]*+)((?:\s++[A-Za-z0-9][\w\-]*+\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'))*+)\s*+"
 )
-_ARGUMENT: Final = re.compile(r"([A-Za-z][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_ARGUMENT: Final = re.compile(r"([A-Za-z0-9][\w\-]*+)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+# A parameter of a page that others include (``includes``).
+PARAMETER: Final = re.compile(r"\{\{\{\s*([A-Za-z0-9][\w\-]{0,40})\s*(?:\|([^{}\n]{0,400}))?\}\}\}")
 _NO: Final = frozenset({"", "0", "no", "false", "off"})
 INCLUDING: Final = frozenset({"attachments", "files", "gallery", "image", "include"})  # their ``page`` is linked to
 IMAGE_ENDINGS: Final = (".gif", ".jpg", ".jpeg", ".png", ".svg", ".webp")
@@ -242,7 +244,9 @@ def is_set(value: str) -> bool:
 
 
 def read_action(text: str, start: int, end: int) -> ActionCall | PageLink | None:
-    """Return the call in ``{{..}}``, a link for a redirect, or None if it is no call."""
+    """Return the call in ``{{..}}``, a link for a redirect, or None if it is no call but a parameter, or nothing."""
+    if start >= 3 and text.startswith("}}}", end) and PARAMETER.fullmatch(text, start - 3, end + 3):
+        return None
     call = _ACTION.fullmatch(text, start, end)
     if not call:
         return None

@@ -1,8 +1,9 @@
 """(pure) From a page's text, in Wikka markup or Markdown, to MediaWiki's wikitext.
 
 Kept are headings, emphasis, links to pages, sections and addresses, pictures, lists, tables, quotations, code, rules,
-footnotes and redirects.  The rest is written as the words that a reader sees: actions are left out, HTML
-becomes its text.  Characters that mean something in wikitext are written as references, so that words stay words.
+footnotes and redirects, and the action ``table``.  The rest is written as the words that a reader sees: other actions
+are left out, HTML becomes its text.  Characters that mean something in wikitext are written as references, so that
+words stay words.
 
     Wikka  "**bold** [[Harbour | the harbour]]"     '''bold''' [[Harbour|the harbour]]
 
@@ -16,6 +17,7 @@ import re
 from typing import Final
 
 from wikka_port.markup.formats import WIKKA, tokens
+from wikka_port.markup.tables import rows_of_call
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,
@@ -254,7 +256,7 @@ class _Writer:
         if isinstance(token, Image):
             return _image(token)
         if isinstance(token, ActionCall):
-            return _action(token)
+            return self._table_of(rows_of_call(token)) or _action(token)
         if isinstance(token, Embedded):
             return self._words(" ".join(_TAG.sub(" ", token.source).split()))
         if isinstance(token, MindMap | Rest):
@@ -264,6 +266,15 @@ class _Writer:
         if isinstance(token, NoteMark):
             return f"<sup>{token.number}</sup>"
         return self._mark(token)
+
+    def _table_of(self, rows: list[list[str]]) -> str:
+        """Write a table of texts on lines of its own."""
+        if rows:
+            self._begin_line()
+            self._end_table()
+            written = (line for row in rows for line in ("|-", *(f"| {plain(cell)}" for cell in row)))
+            self._lines += ['{| class="wikitable"', *written, "|}"]
+        return ""
 
     def _mark(self, token: Token) -> str:
         for mark, written in _SINGLE:

@@ -27,7 +27,7 @@ Rewriter = Callable[[str, str, str, bool], str]  # text, old name, new name, whe
 _LINK: Final = re.compile(r"\[\[([^\[\]\n|]+)(\|[^\]\n]*)?\]\]")
 _VALUE: Final = r"""(?:"[^"]*"|'[^']*')"""
 _REDIRECT: Final = r"\{\{\s*redirect\b[^{}]*?\btarget\s*=\s*"
-_INCLUDE: Final = rf"\{{\{{\s*(?:{'|'.join(sorted(INCLUDING))})(?:\s+[a-z][\w\-]*\s*=\s*{_VALUE})*?\s+page\s*=\s*"
+_INCLUDE: Final = rf"\{{\{{\s*(?:{'|'.join(sorted(INCLUDING))})(?:\s+[a-z0-9][\w\-]*\s*=\s*{_VALUE})*?\s+page\s*=\s*"
 _CALL: Final = rf"""({_REDIRECT}|{_INCLUDE})("[^"{{}}]*"|'[^'{{}}]*')((?s:(?!\{{\{{|\}}\}}).)*\}}\}})"""
 _EITHER: Final = re.compile(f"(?:{_LINK.pattern})|(?:{_CALL})", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r'(\]\()(<[^<>\n]*>|[^()\s<>]+)((?:\s+"[^"\n]*")?\))')  # of a link in Markdown

@@ -1,8 +1,9 @@
 """(pure) The searched parts of a page: its headings and its text, without markup; and the section of a position.
 
 The text comes from the same tokens as the rendered page.  Addresses of links and pictures and the arguments of actions
-are no text.  The part after a bound of the markup is searched as it was typed.  Headings and their ids are those of the
-rendered page: the page's compiler makes them, from the tokens of headings only.
+are no text, but for the cells of ``{{table}}`` and the values of ``{{include}}``.  The part after a bound of the markup
+is searched as it was typed.  Headings and their ids are those of the rendered page: the page's compiler makes them,
+from the tokens of headings only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from wikka_port.markup.document import compiled
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.fragments import Heading
 from wikka_port.markup.lexer import fit
+from wikka_port.markup.tables import rows_of_call
 from wikka_port.markup.tokens import (
     HEADING_END,
     INLINE_KINDS,
@@ -94,9 +96,20 @@ def _said(token: Token) -> str:
         return token.source
     if isinstance(token, Image):
         return f" {token.alt} "
-    if isinstance(token, ActionCall | NoteMark | Task):
+    if isinstance(token, ActionCall):
+        said = list(_words_of(token))
+        return "\n".join(("", *said, "")) if said else " "
+    if isinstance(token, NoteMark | Task):
         return " "
     return "\n"
+
+
+def _words_of(call: ActionCall) -> Iterator[str]:
+    """Yield the arguments of a call that readers see as they were typed."""
+    if call.name == "include":
+        yield from (value for name, value in call.arguments if name != "page")
+    else:
+        yield from (cell for row in rows_of_call(call) for cell in row)
 
 
 _SAME: Final = ("%%", '""', "``")  # markup that may span lines and ends with its opening mark

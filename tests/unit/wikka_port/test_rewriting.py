@@ -23,6 +23,7 @@ SEED = seed(1906)
         ("#REDIRECT [[Old name]]", "#REDIRECT [[New|]]"),
         ('{{redirect target="Old name"}}', '{{redirect target="New"}}'),
         ('{{include page="Old name"}} {{include page="Other"}}', '{{include page="New"}} {{include page="Other"}}'),
+        ('{{include 1="x" page="Old name" 2="y"}}', '{{include 1="x" page="New" 2="y"}}'),
         (
             "{{ Include who='page=\"Old name\"' page = 'Old_name' x=\"{1}\" }}",
             "{{ Include who='page=\"Old name\"' page = 'New' x=\"{1}\" }}",

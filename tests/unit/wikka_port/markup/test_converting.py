@@ -12,6 +12,7 @@ from wikka_port.first_pages import first_pages
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.formats import MARKDOWN
+from wikka_port.markup.includes import parts as split
 from wikka_port.markup.links import links
 
 
@@ -42,6 +43,7 @@ def test_constructs(wikka: str, markdown: str) -> None:
 @pytest.mark.parametrize(
     ("wikka", "said"),
     [
+        ("{{table columns='2' cells='a;b'}}", "without headings"),
         ("__u__", "underlined"),
         ("''m''", "highlighted"),
         ("<<box<<", "boxes"),
@@ -73,3 +75,20 @@ def test_no_link_changes_without_a_word(text: str, autolink: bool) -> None:
     check(render(parse(converted.text, autolink=autolink, markup=MARKDOWN), existing=set()))
     if not converted.lost:
         assert set(links(converted.text, autolink=autolink, markup=MARKDOWN)) == set(links(text, autolink=autolink))
+
+
+def test_the_action_table_becomes_a_table_and_no_word_of_it_is_lost() -> None:
+    converted = to_markdown('a {{table columns="2" cells="A|x;*b*;###;1.;last"}} z', autolink=False)
+    rows = ["|  |  |", "| --- | --- |", "| A\\|x | \\*b\\* |", "|  | 1. |", "| last |"]
+    assert converted.text == "\n".join(["a", "", *rows, "", "z", ""])
+    assert len(converted.lost) == 1, "the row of headings alone"
+
+
+def test_parts_for_pages_that_include_this_one_stay_such_and_parameters_stay_parameters() -> None:
+    text = "**{{{1|a_b}}}** {{x\n/*noinclude*/\n==Doc== {{{2}}}\n/*/noinclude*/\n/*includeonly\n~- {{{3}}} *x* -->\n*/"
+    converted = to_markdown(text)
+    parts = ["**{{{1|a_b}}}** \\{\\{x", "<!--noinclude-->", "##### Doc", "{{{2}}}", "<!--/noinclude-->"]
+    last = "<!--includeonly\n- {{{3}}} \\*x\\* --&gt;\n-->"
+    assert converted.text == "\n\n".join([*parts, last]) + "\n"
+    for wikka, markdown in zip(split(text, "wikka"), split(converted.text, MARKDOWN), strict=False):
+        assert wikka[0] == markdown[0]

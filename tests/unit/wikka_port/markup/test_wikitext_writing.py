@@ -28,6 +28,8 @@ WIKKA = {
     '{{image url="a.png" alt="a ship"}}': "[[File:a.png|alt=a ship]]\n",
     "||a||b||\n||c||d||\n\nafter": '{| class="wikitable"\n|-\n| a\n| b\n|-\n| c\n| d\n|}\n\nafter\n',
     "%%(python)\nx = 1\n%%": '<syntaxhighlight lang="python">\nx = 1\n</syntaxhighlight>\n',
+    "~- a {{table columns='2' cells='x|;###;z'}}\nb": '* a \n{| class="wikitable"\n|-\n| x&#124;\n| \n|-\n| z\n'
+    "|}\n\nb\n",
     "before\n----\nafter": "before\n----\n\nafter\n",
     "": "",
 }

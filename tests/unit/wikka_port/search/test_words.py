@@ -177,4 +177,10 @@ def test_the_way_back_of_an_imported_note_is_no_word() -> None:
     note = convert("== H<ref>one</ref> ==", namespaces=Dialect.of({"": 0}), title="Page").text
     assert "↩" in note
     assert "one" in page_text(note).text
+    assert page_text("a{{table cells='one;###;two'}}b{{toc}}c").text.split() == ["a", "one", "two", "b", "c"]
     assert "↩" not in page_text(note).text
+
+
+def test_values_that_a_page_gives_to_one_that_it_includes_are_its_words() -> None:
+    found = page_text("a {{include page='Template:Quote' 1='tidal rivers' who=\"Ada\"}} b").text
+    assert found.split() == ["a", "tidal", "rivers", "Ada", "b"]

@@ -15,7 +15,7 @@ from wikka_port.actions import ACTIONS
 from wikka_port.actions.unsupported_actions import LEFT_OUT, REPLACED, UNSUPPORTED
 from wikka_port.colours import INKS, nearest
 from wikka_port.handlers import HANDLERS
-from wikka_port.limits import INCLUDED_CHARS_MAX
+from wikka_port.limits import ACTION_CELLS_MAX, INCLUDED_CHARS_MAX
 from wikka_port.markup.compiler import INLINE_ACTIONS
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -91,6 +91,7 @@ SHOWN = {
     "{{revisionsrss}}": '<a href="/Page/revisions.xml">Feed of this page</a>',
     "{{search}}": 'action="/-/search"',
     "{{searchform phrase='<a>'}}": 'value="&lt;a&gt;"',
+    "{{table columns='2' cells='A;<b>;###;d'}}": "<tr><td>A</td><td>&lt;b&gt;</td></tr>\n<tr><td></td><td>d</td></tr>",
     "{{textsearch}}": 'action="/-/search"',
     "{{textsearchexpanded}}": 'action="/Page"',
     "{{textsearchexpanded phrase='elephant'}}": "No page has all these words",
@@ -118,6 +119,9 @@ REFUSED = {
     "{{include page='Nowhere'}}": "there is no page Nowhere",
     "{{include page='Page'}}": "would include itself",
     "{{license type='<x>'}}": "should be one of C",
+    "{{table columns='2'}}": "should be cells",
+    "{{table columns='many' cells='a'}}": "should be a number from 1 to 100",
+    "{{table cells='" + ";" * ACTION_CELLS_MAX + "'}}": "a table has 2,000 cells at most",
 }
 
 
@@ -436,3 +440,41 @@ def test_every_colour_can_be_read_in_light_and_dark() -> None:
 )  # fmt: skip
 def test_a_colour_is_the_nearest_that_can_be_read(typed: str, ink: str | None) -> None:
     assert nearest(typed) == ink
+
+
+WIKKA_DOC = "/*noinclude*/\n[[Doc]] {{{1}}}\n/*/noinclude*/"
+STRONG = "<strong>Ada &amp; Bob</strong>"
+MARKDOWN_DOC = "<!--noinclude-->\n\n[[Doc]] {{{1}}}\n\n<!--/noinclude-->"
+
+
+@pytest.mark.parametrize(
+    ("markup", "text", "read", "included"),
+    [
+        ("wikka", f"**{{{{{{1|you}}}}}}**\n{WIKKA_DOC}", ["<strong>{{{1|you}}}", "Doc"], STRONG),
+        ("wikka", f"{WIKKA_DOC}\n/*includeonly\nHi {{{{{{1}}}}}}\n*/", ["Doc", "{{{1}}}"], "Hi Ada &amp; Bob"),
+        ("markdown", f"**{{{{{{1|you}}}}}}**\n\n{MARKDOWN_DOC}\n", ["<strong>{{{1|you}}}"], STRONG),
+        ("markdown", f"{MARKDOWN_DOC}\n\n<!--includeonly\nHi {{{{{{1}}}}}}\n-->\n", ["Doc"], "Hi Ada &amp; Bob"),
+        ("wikka", "Hi {{{1}}} /* c */ /*includeonly open", ["Hi {{{1}}}", "/*includeonly open"], "/*includeonly open"),
+        ("wikka", "Hi {{{1}}} /*noinclude*/ Doc, open", ["Hi {{{1}}}", "Doc, open"], "Hi Ada &amp; Bob"),
+        ("wikka", "Hi /*includeonlyx {{{1}}} */", ["<p>Hi"], "<p>Hi"),
+    ],
+)
+def test_parts_of_a_template_are_for_its_readers_or_for_pages_that_include_it(
+    web: WikiClient, markup: str, text: str, read: list[str], included: str
+) -> None:
+    web.wiki.save("Template", text, author="Ada", base=0, markup=markup)
+    alone = web.get("/Template").text.partition('<article class="content">')[2].partition("</article>")[0]
+    assert all(part in alone for part in read), alone
+    assert ("Hi" in alone) == ("Hi" in "".join(read))
+    found = shown(web, "{{include page='Template' 1='Ada & Bob'}}")
+    assert included in found
+    assert "Doc" not in found
+    assert "noinclude" not in found
+    assert "could not be shown" not in found
+
+
+def test_a_parameter_is_no_action(web: WikiClient) -> None:
+    for markup in ("wikka", "markdown"):
+        web.wiki.save(f"In {markup}", "a {{{who}}} b {{who}}", author="Ada", base=0, markup=markup)
+        text = web.get(f"/In_{markup}").text
+        assert "a {{{who}}} b Visitor" in text
