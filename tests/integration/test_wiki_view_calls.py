@@ -84,6 +84,18 @@ def test_unread_notices_cost_one_call_and_none_at_all_once_they_are_read(wiki: W
     assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT
 
 
+def test_an_unread_comment_costs_one_call_more_which_finds_it_deleted(wiki: Wiki, calls: list[str]) -> None:
+    web = WikiClient(wiki, edit_burst=1_000)
+    ada = web.signed_in("Ada")
+    ada.post("/Plain/watch", {**ada.form("/Plain/watch"), "do": "page"})
+    web.post("/Plain/comments", {**web.form("/Plain/comments"), "body": "A comment.", "send": "1"})
+    assert "1 new" in ada.get("/Linking").text
+    assert len(calls_of(ada.client, "/Linking", calls)) == LINKING + ACCOUNT + 2
+    path = "/Plain/comments"
+    assert web.post(path, {**web.form(f"{path}?remove=1"), "remove": "1", "send": "1"}).status_code == 303
+    assert "1 new" not in ada.get("/Linking").text
+
+
 def test_a_save_of_the_editor_reads_its_page_once(wiki: Wiki, calls: list[str]) -> None:
     """Of a page that is there and of a new one: one call reads it, the next ones stage and commit.
 

@@ -12,7 +12,8 @@ from wikka_port.accounts.registration import OUTDATED, TAKEN, RegistrationForm
 from wikka_port.accounts.sessions import ticket_of, visitor_of
 from wikka_port.accounts.sign_in_form import Entered, client_of, enter, leave
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, PASSWORD_CHARS_MIN
+from wikka_port.accounts.user_names import ADDRESS_CHARS_MAX, NAME_CHARS_MAX, PASSWORD_CHARS_MIN
+from wikka_port.antispam.submissions import words_refusal
 from wikka_port.forms import STALE_FORM, answer_form, form_page, is_genuine
 from wikka_port.refusals import block_sentence
 from wikka_port.schema import folded
@@ -83,6 +84,8 @@ def handle_register(site: Site, request: Request, name: str) -> Response:
         block = site.wiki.rights.rules().blocks.of_address(site.visitor.address)
         if block is not None and not typed.administrator:
             raise Refused(block_sentence(site, block))
+        if not typed.administrator and (why := words_refusal(site, request, name=typed.name[:NAME_CHARS_MAX])):
+            raise Refused(_("Choose another name. {why}", why=why), 400)
         try:
             return _registered(site, request, typed)
         except NameTaken:

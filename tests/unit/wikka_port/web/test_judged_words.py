@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.account_pages import register
 from tests.support.api_client import ApiScene
 from tests.support.file_forms import upload
 from tests.support.wiki_client import WikiClient
@@ -154,6 +155,14 @@ def test_programs_are_judged_by_names_and_reasons_alike() -> None:
         headers = {"If-None-Match": "*"}
         answer = rita.call("PUT", "/file/content", query_string=query, headers=headers, data=b"words")
         assert answer.status_code == status, name
+
+
+@pytest.mark.parametrize("name", ["BuyCheapViagra", "Cheap pills www.pills.example"])
+def test_no_account_has_spam_for_a_name(web: WikiClient, name: str) -> None:
+    refused = register(web, name)
+    assert (refused.status_code, "Choose another name. It reads like advertising" in refused.text) == (400, True)
+    assert f'value="{name}"' in refused.text, "it comes back as it was typed"
+    assert register(web, "McDonald").status_code == 303
 
 
 def test_first_edits_that_wait_keep_nobody_from_uploading(web: WikiClient) -> None:
