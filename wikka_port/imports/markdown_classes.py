@@ -20,12 +20,13 @@ from typing import Final
 
 _ALERTS: Final = {"is-info": "NOTE", "is-success": "TIP", "is-warning": "WARNING", "is-danger": "CAUTION"}
 _CLASSES: Final = r"\{:?[ ]{0,3}\.[\w-]+(?:[ ]{1,3}\.[\w-]+)*[ ]{0,3}\}"
-_ALONE: Final = re.compile(rf"[ ]{{0,3}}({_CLASSES})[ \t]*")
+_ALONE: Final = re.compile(rf"([ ]*)({_CLASSES})[ \t]*")
 _TRAILING: Final = re.compile(rf"`+[^`\n]+`+|(?<=\))({_CLASSES})")
 _OF_HEADING: Final = re.compile(rf"([ ]{{0,3}}\#{{1,6}}[ \t].*\S)[ \t]+({_CLASSES})[ \t]*")
 _FENCE: Final = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
-_QUOTED: Final = re.compile(r"[ ]{0,3}>")
-_ALERT: Final = re.compile(r"[ ]{0,3}>\s*\[!")
+_QUOTED: Final = re.compile(r"([ ]*)>")
+_ALERT: Final = re.compile(r"[ ]*>\s*\[!")
+_ITEM: Final = re.compile(r"[ ]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ ]{1,4}(?=\S)|[ ]|\Z)")
 _NAME: Final = re.compile(r"\.[\w-]+")
 
 
@@ -50,6 +51,7 @@ def _lines(text: str, dropped: list[str]) -> list[str]:
     """Return the lines that stay; ``dropped`` gets the classes that go."""
     lines: list[str] = []
     fence, quotation = "", -1  # the place of the first line of the quotation that ends with the last line
+    item = 0  # the indent of the text of the list item in which the line is
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if fence:
@@ -57,20 +59,33 @@ def _lines(text: str, dropped: list[str]) -> list[str]:
             fence = "" if mark is not None and mark[1].startswith(fence) else fence
             continue
         alone = _ALONE.fullmatch(line)
-        if alone is not None and lines and lines[-1].strip():
-            names = _NAME.findall(alone[1])
+        if alone is not None and len(alone[1]) <= item + 3 and lines and lines[-1].strip():
+            names = _NAME.findall(alone[2])
             alert = next((_ALERTS[one[1:]] for one in names if one[1:] in _ALERTS), "")
             if alert and quotation >= 0:
-                if _ALERT.match(lines[quotation]) is None:
-                    lines[quotation] = f"> [!{alert}]\n{lines[quotation]}"
+                first = lines[quotation]
+                if _ALERT.match(first) is None:
+                    lines[quotation] = f"{first[: first.index('>')]}> [!{alert}]\n{first}"
                 names = [one for one in names if one[1:] not in _ALERTS]
             dropped += names
             quotation = -1
             continue
         fence = mark[1] if mark is not None else ""
-        quotation = -1 if _QUOTED.match(line) is None else (quotation if quotation >= 0 else len(lines))
+        item = _item(line, item)
+        quoted = _QUOTED.match(line)
+        is_quoted = quoted is not None and len(quoted[1]) <= item + 3
+        quotation = -1 if not is_quoted else (quotation if quotation >= 0 else len(lines))
         lines.append(line if fence else _without(line, dropped))
     return lines
+
+
+def _item(line: str, before: int) -> int:
+    """Return the indent of the text of the list item in which a line is; ``before`` is that of the line before it."""
+    indent = len(line) - len(line.lstrip(" "))
+    found = _ITEM.match(line) if indent <= before + 3 else None
+    if found is not None:
+        return found.end()
+    return min(before, indent) if line.strip() else before
 
 
 def _without(line: str, dropped: list[str]) -> str:

@@ -210,7 +210,7 @@ def _changed(found: re.Match[str], resolve: Resolve, *, words_first: bool) -> st
             return changed
     target = resolve(reference) if reference is not None else None
     if reference is None or target is None:
-        return None
+        return _without_bang(found)
     if isinstance(target, AddressTarget):
         return _with_address(found, _outside(found, target))
     if found["target"] is not None:
@@ -309,9 +309,16 @@ def _wiki(found: re.Match[str], reference: Reference, target: PageTarget | FileT
         if target.page:
             return _file_link(target, shown or reference.path.rpartition("/")[2], bar or "|")
         return f"[[{target.name}{bar}{shown}]]" if found["target"].strip() != target.name else None
-    if reference.kind == "embed":
-        return None if reference.place or not target.name else _included(target.name)
-    return _page_link(found, reference, target)
+    if reference.kind == "embed" and target.name and not reference.place:
+        return _included(target.name)
+    return _page_link(found, reference, target) or _without_bang(found)
+
+
+def _without_bang(found: re.Match[str]) -> str | None:
+    """Return an embed of a part of a page, or of a page that is not there, as a link; None for anything else."""
+    bar = "|" if found["bar"] else ""
+    is_picture = read_picture(f"{found['target']}{bar}{found['shown']}") is not None
+    return None if not found["bang"] or is_picture else found[0].removeprefix("!")
 
 
 def _included(name: str) -> str | None:

@@ -107,6 +107,10 @@ class OpenHeading:
     words: list[str] = field(default_factory=list)  # its plain text
 
 
+def _opening(mark: Toggle) -> str:
+    return f'<{mark.tag} class="{mark.css}">' if mark.css else f"<{mark.tag}>"
+
+
 class Compiler(ABC):
     """Reads tokens, keeps ``pieces``, ``headings`` and ``actions``; used once."""
 
@@ -172,12 +176,16 @@ class Compiler(ABC):
 
     def _open_marks(self) -> None:
         for one in self._marks[self._written :]:
-            self._out.append(f'<{one.tag} class="{one.css}">' if one.css else f"<{one.tag}>")
+            self._out.append(_opening(one))
         self._written = len(self._marks)
 
     def _suspend_marks(self) -> None:
-        """Close the tags of open emphasis, which are opened again with the next text."""
-        self._out += [f"</{one.tag}>" for one in reversed(self._marks[: self._written])]
+        """Close the tags of open emphasis, which are opened again with the next text; one around nothing goes."""
+        for one in reversed(self._marks[: self._written]):
+            if self._out and self._out[-1] == _opening(one):
+                self._out.pop()
+            else:
+                self._out.append(f"</{one.tag}>")
         self._written = 0
 
     def _close_marks(self) -> None:

@@ -29,7 +29,7 @@ from wikka_port.markup.fragments import (
 )
 from wikka_port.markup.links import page_names, redirect_of
 from wikka_port.markup.markdown_html import MarkdownCompiler
-from wikka_port.markup.tokens import ActionCall, Attributes, Token
+from wikka_port.markup.tokens import ActionCall, Attributes, HeadingStart, Token
 from wikka_port.markup.wikka_html import WikkaCompiler
 from wikka_port.names import url_path
 
@@ -60,13 +60,16 @@ class Document:
     redirect: str | None  # the page to which this one redirects
     steps: int  # the estimated cost of rendering (``limits``)
     files: tuple[FileReference, ...] = ()  # that the page may show or link to, each once, in order
-    given_title: str | None = None  # of the front matter
+    given_title: str | None = None  # of the front matter, if no heading says it
     is_ready: bool = True  # whether ``pieces`` has no FileSlot and no ForeignSlot
 
     @property
     def title(self) -> str | None:
-        """The text of the first heading, else the title in the front matter."""
-        return self.headings[0].text if self.headings else self.given_title
+        """The title in the front matter, else the text of the first heading.
+
+        A heading that begins the text and is the only one of its level is the title in any case.
+        """
+        return self.given_title or (self.headings[0].text if self.headings else None)
 
 
 def default_page_url(name: str) -> str:
@@ -115,8 +118,13 @@ def parse(text: str, *, autolink: bool = True, markup: str = WIKKA) -> Document:
 
 
 def _given_title(read: list[Token]) -> str | None:
-    first = read[0] if read else None
-    return dict(first.pairs).get("title") or None if isinstance(first, Attributes) else None
+    if not read or not isinstance(read[0], Attributes):
+        return None
+    title = dict(read[0].pairs).get("title")
+    begins_with_heading = len(read) > 1 and isinstance(read[1], HeadingStart) and read[1].level == 1
+    if not title or not begins_with_heading:
+        return title or None
+    return title if sum(isinstance(token, HeadingStart) and token.level == 1 for token in read) > 1 else None
 
 
 def compiled(read: list[Token], markup: str) -> Compiler:

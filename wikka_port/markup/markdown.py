@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token as Parsed
 
 # The mark of an item, a heading or a quotation costs the parser as much as its line.
-_MARKS: Final = re.compile(r"[\n*_`\[\]!<&\\~|{]|==|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])")
+_MARKS: Final = re.compile(
+    r"[\n*_`\[\]!<&\\~|{]|(?<![\w$])\$(?=\S)|==|(?:(?<=\n)|(?<=[ \t>]))(?:[-+>]|\d{1,9}[.)]|#{1,6})(?=[ \t>])"
+)
 _ADDRESS: Final = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9]{0,19}+):([^\s<>\"|\[\]{}`\\^]++)")
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+(?=\S)")
 _PREFIXED: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,19}+):(\S.*)", re.DOTALL)
@@ -283,6 +285,9 @@ class _Reader:
     def _escaped(self, token: Parsed) -> None:
         self._literal(token.content)
 
+    def _formula(self, token: Parsed) -> None:
+        self._literal(str(token.meta["words"]))
+
     def _page(self, link: PageLink) -> None:
         self._spend()
         self._linked.add(link.name)
@@ -360,6 +365,7 @@ _LEAVES: Final[Mapping[str, Callable[[_Reader, Parsed], None]]] = {
     "fold_end": _Reader._fold_end,
     "text": _Reader._words,
     "text_special": _Reader._escaped,
+    "formula": _Reader._formula,
     "code_inline": _code_inline,
     "softbreak": _newline,
     "hardbreak": _newline,
@@ -470,6 +476,8 @@ def _inside(children: Sequence[Parsed]) -> Inside:
         kind, _, end = child.type.rpartition("_")
         if child.type in ("text", "text_special"):
             out.append(child.content)
+        elif child.type == "formula":
+            out.append(str(child.meta["words"]))
         elif child.type == "code_inline":
             out += [Open("code"), child.content, Close("code")]
         elif child.type in ("softbreak", "hardbreak"):

@@ -9,6 +9,8 @@
     <a name="place"></a>        hidden                                         no token
     <div> <p align=..> ..       tags of LAYOUT are hidden, and their content is shown    no token
     <details> <summary>..       on lines of their own, in no other block       ``fold``, ``summary_open``, ``fold_end``
+    </div>                      ends of LAYOUT alone in a line of a list item end the list    no token
+    $a_b$  $$a_b$$              formulas are text as it was typed              ``formula``, ``meta["words"]``
 
 All other HTML is text.  No element is passed on as it was typed: the compiler writes tags of a closed list.  A rule
 searches for its end within a fixed distance, or remembers where the next one is, so that openers without an end cost
@@ -63,6 +65,12 @@ _GIVEN: Final = re.compile(r"([a-zA-Z]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"
 _FOLD: Final = re.compile(r"<details(\s+open)?\s*>\s*(?:<summary>(.{1,2000}?)</summary>)?\s*\Z", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\s*<summary>(.{1,2000}?)</summary>\s*\Z", re.IGNORECASE)
 _FOLD_END: Final = re.compile(r"</details\s*>\s*\Z", re.IGNORECASE)
+_LAYOUT_ENDS: Final = re.compile(f"(?:</(?:{'|'.join(LAYOUT)})\\s*>\\s*)+\\Z", re.IGNORECASE)
+_FORMULA_CHARS: Final = 5_000
+# Behind "$$" up to the next; behind "$" up to the next in the line, with no blank inside the signs, as GitHub has it.
+_FORMULA: Final = re.compile(
+    rf"\$\$(?:[^$]|\$(?!\$)){{1,{_FORMULA_CHARS}}}+\$\$|\$(?![\s$])(?:[^$\n\\]|\\[^\n])*+(?<!\s)\$(?![0-9$])"
+)
 _KEY: Final = re.compile(r"([A-Za-z_][\w .\-]{0,60}):(?:\s+(.*))?\Z")
 
 
@@ -73,6 +81,9 @@ def extend(parser: MarkdownIt) -> None:
     parser.block.ruler.before("hr", "comment", _comment_block, interrupting)
     parser.block.ruler.before("hr", "fold", _fold, interrupting)
     parser.block.ruler.before("hr", "html_heading", _html_heading, interrupting)
+    parser.block.ruler.before("hr", "formula", _formula_block, interrupting)
+    parser.block.ruler.before("hr", "layout_end", _layout_end, {"alt": ["paragraph"]})
+    parser.inline.ruler.before("link", "formula", _formula)
     parser.inline.ruler.before("link", "comment", _comment)
     parser.inline.ruler.before("link", "marked", _marked)
     parser.inline.ruler.before("link", "html_pair", _html_pair)
@@ -204,7 +215,64 @@ def _html_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool
     return _continue_at(state, start + 1)
 
 
+def _layout_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Let ends of layout end the list in which they are, as browsers do: the lines of the item below lose its indent.
+
+    A line loses a blank at least each time, so all lines together cost no more than the text is long.
+    """
+    indent = state.blkIndent
+    if not indent or state.is_code_block(start) or state.src[state.bMarks[start] + state.tShift[start]] != "<":
+        return False
+    if state.listIndent < 0 or not _LAYOUT_ENDS.match(_line(state, start)):
+        return False
+    if silent:
+        return True
+    line = start + 1
+    while line < end and (state.isEmpty(line) or state.sCount[line] >= indent):
+        cut = min(indent, state.sCount[line])
+        state.sCount[line] -= cut
+        if state.src.startswith(" " * cut, state.bMarks[line]) and state.tShift[line] >= cut:
+            state.bMarks[line] += cut
+            state.tShift[line] -= cut
+        line += 1
+    return _continue_at(state, start + 1)
+
+
+def _formula_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read lines from one that begins with ``$$`` to one that ends with it as one paragraph."""
+    begin = state.bMarks[start] + state.tShift[start]
+    if state.is_code_block(start) or not state.src.startswith("$$", begin):
+        return False
+    close = state.src.find("$$", begin + 2, begin + _FORMULA_CHARS)
+    if close < state.eMarks[start]:
+        return False
+    line = start + 1
+    while line < end and state.eMarks[line] < close and (state.isEmpty(line) or state.sCount[line] >= state.blkIndent):
+        line += 1
+    is_whole = line < end and state.bMarks[line] <= close and state.eMarks[line] >= close + 2
+    if not is_whole or state.sCount[line] < state.blkIndent or state.src[close + 2 : state.eMarks[line]].strip():
+        return False
+    if silent:
+        return True
+    _push_words(state, "paragraph", "p", state.getLines(start, line + 1, state.blkIndent, False), start, line + 1)
+    return _continue_at(state, line + 1)
+
+
 # --- in a line ---------------------------------------------------------------------------------
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    src, start = state.src, state.pos
+    if not src.startswith("$", start) or (start and (src[start - 1].isalnum() or src[start - 1] in "_$")):
+        return False
+    found = _FORMULA.match(src, start, state.posMax)
+    if found is None:
+        return False
+    for number, line in enumerate(found[0].split("\n") if not silent else ()):
+        if number:
+            state.push("softbreak", "br", 0)
+        state.push("formula", "", 0).meta["words"] = line
+    return _move(state, found.end())
 
 
 def _comment(state: StateInline, silent: bool) -> bool:

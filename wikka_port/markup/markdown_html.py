@@ -170,7 +170,10 @@ class MarkdownCompiler(Compiler):
         self._put(f'<sup class="note-ref">{words}</sup>')
 
     def _attributes(self, attributes: Attributes) -> None:
-        rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(words)}</dd>\n" for key, words in attributes.pairs)
+        said = [(key, words) for key, words in attributes.pairs if words]
+        if not said:
+            return
+        rows = "".join(f"<dt>{escape(key)}</dt><dd>{escape(words)}</dd>\n" for key, words in said)
         head = f'<details class="attributes"><summary>{_("About this page")}</summary><dl>\n'
         self._put(f"{head}{rows}</dl></details>\n", block=True)
 

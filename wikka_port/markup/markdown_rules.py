@@ -37,7 +37,7 @@ _LINK_CHARS: Final = 2_500  # between [[ and ]]
 _ACTION_CHARS: Final = 4_000  # between {{ and }}
 _BREAK: Final = re.compile(r"<br */?>", re.IGNORECASE)
 # The characters with which the construct of a rule begins or ends.  The library also stops at others.
-_MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]|(?<!=)==(?![=\s])")
+_MARK: Final = re.compile(r"[\n!&*<\[\\\]_`{~]|(?<![\w$])\$(?=\S)|(?<!=)==(?![=\s])")
 _LABEL: Final = re.compile(r"\[\^([^\s\]\[^]{1,80}+)\]")
 
 

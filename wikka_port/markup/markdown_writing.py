@@ -11,7 +11,7 @@ from wikka_port.markup.tokens import ActionCall, CodeBlock, Image, Outside, Page
 from wikka_port.names import is_camel_case
 
 _SPECIAL: Final = re.compile(
-    r"[\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~|\{(?=\{)|(?<=\{)\{|!(?=\Z)|=(?==)|&(?=#?\w+;)"
+    r"[\\`*\[\]<|]|(?<![^\W_])_|_(?![^\W_])|~(?=~)|(?<=~)~|\{(?=\{)|(?<=\{)\{|!(?=\Z)|=(?==)|&(?=#?\w+;)|\$(?=\S)"
 )
 _PARAMETER_OR_SPECIAL: Final = re.compile(rf"(?P<parameter>{PARAMETER.pattern})|{_SPECIAL.pattern}")
 _LINE_START: Final = re.compile(r"(#{1,6}(?=\s|\Z)|>|[+\-](?=\s|\Z)|[=\-](?=[=\-]*\s*\Z)|~(?=~))")

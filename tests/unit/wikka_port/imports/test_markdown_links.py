@@ -62,6 +62,9 @@ def moved(text: str) -> str:
         ("[the paper](../docs/paper.pdf)", "[[file:Top/paper.pdf|the paper]]"),
         ('<img src="/pics/shared.png">', '<img src="/Top/files/shared.png?">'),
         ("![[Only One]]", '{{include page="Deep/Only One"}}'),
+        ("![[Only One#Part]] ![[Top#Part]]", "[[Deep/Only One#Part|Only One > Part]] [[Top#Part]]"),
+        ("![[#It's `code`]] ![[Missing]] ![[Missing.png]]", "[[#It's `code`]] [[Missing]] ![[Missing.png]]"),
+        ("`![[Missing]]`", "`![[Missing]]`"),
     ],
 )
 def test_references_lead_to_the_page_or_file_they_named(before: str, after: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
 from tests.support.well_nested import check
@@ -204,7 +207,78 @@ def test_a_summary_over_a_bound_shows_no_text_twice(monkeypatch: pytest.MonkeyPa
     assert "[[B]]" in shown
 
 
-def test_the_title_of_a_front_matter_is_that_of_a_page_without_a_heading() -> None:
-    assert parse("---\ntitle: A town\n---\ntext", markup=MARKDOWN).title == "A town"
-    assert parse("---\ntitle: A town\n---\n# Another\ntext", markup=MARKDOWN).title == "Another"
-    assert parse("---\nkey: A town\n---\ntext", markup=MARKDOWN).title is None
+@pytest.mark.parametrize(
+    ("body", "title"),
+    [
+        ("text", "A town"),
+        ("text\n\n# H", "A town"),
+        ("## H\ntext", "A town"),
+        ("# H\ntext\n# I", "A town"),
+        ("# H\ntext\n## I", "H"),
+        ("![a](a.png)\n# H", "A town"),
+        ("", "A town"),
+    ],
+)
+def test_the_title_of_a_front_matter_is_that_of_the_page_but_for_one_heading_above_all(body: str, title: str) -> None:
+    assert parse(f"---\ntitle: A town\n---\n{body}", markup=MARKDOWN).title == title
+    assert parse(f"---\nkey: A town\n---\n{body}", markup=MARKDOWN).title == (
+        body.partition("# ")[2].partition("\n")[0] or None
+    )
+
+
+def test_attributes_without_words_are_not_shown() -> None:
+    assert html("---\ntitle: x\ndescription:\ntags: \n---\ntext").count("<dt>") == 1
+    assert html("---\ndescription:\n---\ntext") == "<p>text</p>\n"
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "$a*b*c \\_d$", "$\\text{can\\_access}$", "$x_{1}_2$", "$$a*b*c$$", "$[[a]]$", "$`a`$", "$a\\$b*c*$", "$http://a$",
+        "$$\nx*y*z\n$$", "$$\n- a\n# b\n\n    c*d*\n$$", "$${{a}}$$", "$a<b>c$", "$$a $b$ c$$",
+    ],
+)  # fmt: skip
+def test_formulas_are_as_they_were_typed(formula: str) -> None:
+    shown = html(f"{formula}")
+    assert shown == f"<p>{formula.replace('<', '&lt;').replace('>', '&gt;')}</p>\n"
+    if "\n" not in formula:
+        assert html(f"**x** {formula}, y").endswith(shown.removeprefix("<p>").removesuffix("</p>\n") + ", y</p>\n")
+
+
+def test_a_formula_in_the_words_of_a_link() -> None:
+    assert ">a $b*c*d$</a>" in html("[a $b*c*d$](Page)")
+    assert "$b*c*d$" in page_text("a $b*c*d$ e", markup=MARKDOWN).text
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["$5 and *6* $", "$ a*b*c$", "a$b*c*d$", "$5*6*$7", "\\$a*b*c$", "$a*b*\nc$", "$$ a*b*c", "$$\n*a*\n\nb", "$"],
+)
+def test_other_dollars_are_letters(typed: str) -> None:
+    assert ("<em>" in html(typed)) == ("*" in typed)
+    assert html(typed).count("$") == typed.count("$")
+
+
+def test_ends_of_layout_end_a_list() -> None:
+    columns = "<div>\n<div>\n\n- a\n- b\n  </div>\n  <div>\n\n    # C\n    - d\n\n  </div>\n</div>\n\nend"
+    assert re.sub(r" <a .*?</a>|\n", "", html(columns)) == (
+        '<ul><li>a</li><li>b</li></ul><h1 id="s-c">C</h1><ul><li>d</li></ul><p>end</p>'
+    )
+    assert html("- a\n</div>\nb").replace("\n", "") == "<ul><li>a</li></ul><p>b</p>"
+    assert html("- a\n  </div> b\n  c").count("</li>") == 1
+    assert "<p>c</p>" not in html("- a </div>\n\n  c").partition("</li>")[2]
+    code = html("- a\n  </div>\n  ```\n    x\n  ```\n")
+    assert "<code>  x</code>" in code
+    assert code.startswith("<ul>\n<li>a</li>\n</ul>")
+
+
+@pytest.mark.parametrize(
+    "unit", ["$$ a\n", "$$\n", "$a ", "$a\\", "$", "$$", "- a\n  </div>\n  ", "- </div>\n", "$a*b$"]
+)
+def test_formulas_and_ends_of_layout_take_linear_time(unit: str) -> None:
+    count = 8_000 // len(unit)
+    began = time.process_time()
+    html(unit * count)
+    short = time.process_time() - began
+    html(unit * count * 4)
+    assert time.process_time() - began - short < 8 * short + 1
