@@ -16,6 +16,7 @@ import pytest
 from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, acting, assert_right, body, opened, save
 from tests.integration.test_wiki_moves_helped import assert_moved, assert_nothing_is_held
 from tests.support.deep import spread
+from tests.support.falling_wiki import watch_calls
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
 from wikka_port.moving.journal import DELETED, MOVES, deleted
@@ -39,27 +40,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
 
 def before_write(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]:
     """``then`` is called before the wiki's write of that number.  How many it has made, in a list."""
-    made, connected = [0], wiki.store._connected
+    made = [0]
 
-    def counting(request: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(service: int, method: str, args: Sequence[Any]) -> Any:
-            if args[:1] and args[0] in TABLES and not method.startswith(("get", "scanner")):
-                made[0] += 1
-                if made[0] == number:
-                    then()
-            return request(service, method, args)
+    def counted(call: Callable[[], Any], method: str, args: Sequence[Any]) -> Any:
+        if args[:1] and args[0] in TABLES and not method.startswith(("get", "scanner")):
+            made[0] += 1
+            if made[0] == number:
+                then()
+        return call()
 
-        return counted
-
-    def watched() -> Any:
-        connection = connected()
-        if not hasattr(connection, "is_watched"):
-            connection.is_watched = True
-            for client in (connection.client, connection._extension):
-                client._call = counting(client._call)
-        return connection
-
-    wiki.store._connected = watched  # type: ignore[method-assign]
+    watch_calls(wiki, counted)
     return made
 
 

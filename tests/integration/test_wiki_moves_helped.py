@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.test_wiki_moves import ANN, IS_LEFT, Clock, Fallen, acting, assert_right, body, opened, save
 from tests.support.deep import spread
+from tests.support.falling_wiki import watch_calls
 from tests.support.seeds import seed
 from tests.support.store_thread import StoreThread
 from wikka_port import schema
@@ -35,30 +36,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreThread]:
 
 def before_call(wiki: Wiki, number: int, then: Callable[[], None]) -> list[int]:
     """``then`` is called before the wiki's call of that number to the store.  How many it has made, in a list."""
-    made, fallen, connected = [0], list[bool](), wiki.store._connected
+    made, fallen = [0], list[bool]()
 
-    def counting(request: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(service: int, method: str, args: Sequence[Any]) -> Any:
-            if method == "scannerClose":  # a generator that is thrown away makes this one, where nobody hears it fall
-                return None if fallen else request(service, method, args)
-            made[0] += 1
-            if made[0] == number:
-                fallen.append(True)
-                then()
-                fallen.clear()
-            return request(service, method, args)
+    def counted(call: Callable[[], Any], method: str, _args: Sequence[Any]) -> Any:
+        if method == "scannerClose":  # a generator that is thrown away makes this one, where nobody hears it fall
+            return None if fallen else call()
+        made[0] += 1
+        if made[0] == number:
+            fallen.append(True)
+            then()
+            fallen.clear()
+        return call()
 
-        return counted
-
-    def watched() -> Any:
-        connection = connected()
-        if not hasattr(connection, "is_watched"):
-            connection.is_watched = True
-            for client in (connection.client, connection._extension):
-                client._call = counting(client._call)
-        return connection
-
-    wiki.store._connected = watched  # type: ignore[method-assign]
+    watch_calls(wiki, counted)
     return made
 
 

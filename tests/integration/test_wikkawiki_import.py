@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from tests.support.seeds import seed
 from tests.support.sql_dumps import BY_ROW, dump_of
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from tests.support.wikkawiki_database import Version, WikkaWiki, random_wiki
 from wikka_port import bulk_save, importer, schema
 from wikka_port.cli import main
@@ -32,10 +33,8 @@ def store(tmp_path: Path) -> Iterator[StoreThread]:
 
 @pytest.fixture
 def wiki(store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    made.prepare()
-    yield made
-    made.store.close()
+    with wiki_on(store.port) as made:
+        yield made
 
 
 Move = Callable[..., Result]

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.sql_dumps import dump_of
 from tests.support.store_thread import StoreThread
+from tests.support.stored_wiki import wiki_on
 from tests.support.wiki_client import WikiClient
 from tests.support.wikkawiki_database import Version, WikkaWiki
 from wikka_port.accounts import passwords
@@ -41,10 +42,8 @@ def store(tmp_path: Path) -> Iterator[StoreThread]:
 
 @pytest.fixture
 def wiki(store: StoreThread) -> Iterator[Wiki]:
-    made = Wiki("127.0.0.1", store.port, indexes="application")
-    made.prepare()
-    yield made
-    made.store.close()
+    with wiki_on(store.port) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from wikka_port.pages import Wiki
 
@@ -59,3 +59,24 @@ class FallingWiki:
             return False
         wiki.store.close()
         return True
+
+
+Around = Callable[[Callable[[], Any], str, Sequence[Any]], Any]  # a call, its method and its arguments -> the answer
+
+
+def watch_calls(wiki: Wiki, around: Around) -> None:
+    """Have ``around`` make each call of the wiki to the store."""
+    connected = wiki.store._connected
+
+    def watched_by(request: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda service, method, args: around(lambda: request(service, method, args), method, args)
+
+    def watched() -> Any:
+        connection = connected()
+        if not hasattr(connection, "is_watched"):
+            connection.is_watched = True
+            for client in (connection.client, connection._extension):
+                client._call = watched_by(client._call)
+        return connection
+
+    wiki.store._connected = watched  # type: ignore[method-assign]
