@@ -7,7 +7,9 @@ A template's page gets the wiki's own form (``includes``) if it is simple:
     <includeonly>text</includeonly>         around the whole text
 
 Its text has no calls, no links to pages, no notes and no headings: an including page would lack them, for its links,
-notes and contents are its own.  A parameter stands in running text, an item or a cell, never within HTML.
+notes and contents are its own.  It may have categories: these come at the end of the including page, as with an
+expansion, and at that of the template's own page.  A parameter stands in running text, an item or a cell, never within
+HTML.
 
 A call becomes an include only if the template's own form, filled with the converted values, is exactly the converted
 expansion of the call.  So no value can make another thing of the page than it would have made in the old wiki.
@@ -35,7 +37,7 @@ from wikka_port.markup.targets import PARAMETER
 _COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _DOC: Final = re.compile(r"<noinclude\s*+>(.*?)(?:</noinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _ONLY: Final = re.compile(r"<includeonly\s*+>(.*)</includeonly\s*+>", re.DOTALL | re.IGNORECASE)
-_NOT_OWN: Final = re.compile(r"\[\[|<ref|</?(?:noinclude|includeonly|onlyinclude|nowiki|pre|references)|__[A-Z]", re.I)
+_NOT_OWN: Final = re.compile(r"<ref|</?(?:noinclude|includeonly|onlyinclude|nowiki|pre|references)|__[A-Z]", re.I)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,40}")
 _PLAIN: Final = re.compile(r"[^{}\n|]{0,400}")
 _HEADING: Final = re.compile(r"^==|^----", re.MULTILINE)
@@ -54,10 +56,19 @@ class _Template:
     is_only: bool  # whether the text is shown by pages that include it alone
 
 
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A template's text in the wiki's own form."""
+
+    text: str
+    made: Converted  # with words in the places of the parameters
+
+
 def template_body(text: str, dialect: Dialect, title: str) -> str | None:
     """Return what pages get of a template, in the wiki's own form, or None if it is not simple."""
     found = _divided(text)
-    return None if found is None else _body(found.text, dialect, title)
+    body = None if found is None else _body(found.text, dialect, title)
+    return None if body is None else body.text
 
 
 def template_page(text: str, dialect: Dialect, title: str) -> Converted | None:
@@ -67,13 +78,15 @@ def template_page(text: str, dialect: Dialect, title: str) -> Converted | None:
     if found is None or body is None:
         return None
     before, after = _converted(found.before, dialect, title), _converted(found.after, dialect, title)
-    shown = written("includeonly" if found.is_only else "shown", body, WIKKA)
-    docs = [written("noinclude", one.text, WIKKA) if one.text else "" for one in (before, after)]
+    shown = written("includeonly" if found.is_only else "shown", body.text, WIKKA)
+    categories = () if found.is_only else body.made.categories
+    tail = body.made.text[len(_without_categories(body.made)) :].strip("\n") if categories else ""
+    docs = [written("noinclude", text, WIKKA) if text else "" for text in (before.text, after.text, tail)]
     return Converted(
-        "\n\n".join(filter(None, (docs[0], shown, docs[1]))),
+        "\n\n".join(filter(None, (docs[0], shown, *docs[1:]))),
         None,
         tuple(dict.fromkeys((*before.links, *after.links))),
-        tuple(dict.fromkeys((*before.categories, *after.categories))),
+        tuple(dict.fromkeys((*before.categories, *after.categories, *categories))),
         before.converted + after.converted + Counter({"template: its own page": 1}),
         before.unconverted + after.unconverted,
     )
@@ -113,7 +126,7 @@ def include_call(
     attributes = {name: _attribute(value) for name, value in arguments.items()}
     if None in attributes.values() or len(body) + sum(map(len, arguments.values())) > INCLUDE_CHARS_MAX:
         return ""
-    if filled(body, arguments) != _converted(expansion, dialect, title).text:
+    if filled(body, arguments) != _without_categories(_converted(expansion, dialect, title)):
         return ""
     page = re.sub(r"""["'{}]""", lambda found: f"&#{ord(found[0])};", link_name(dialect, title))
     return "".join([f'{{{{include page="{page}"', *(f" {name}={value}" for name, value in attributes.items()), "}}"])
@@ -131,7 +144,12 @@ def _converted(text: str, dialect: Dialect, title: str) -> Converted:
     return convert(text, namespaces=dialect, title=title)
 
 
-def _body(wikitext: str, dialect: Dialect, title: str) -> str | None:
+def _without_categories(made: Converted) -> str:
+    """Return the converted text without the categories at its end."""
+    return made.text.rpartition("----\n")[0].rstrip("\n") if made.categories else made.text
+
+
+def _body(wikitext: str, dialect: Dialect, title: str) -> _Body | None:
     """Return a template's text with the parameters of the wiki's own form, or None if it is not simple."""
     parameters: list[str] = []
     names: set[str] = set()
@@ -150,18 +168,18 @@ def _body(wikitext: str, dialect: Dialect, title: str) -> str | None:
     if len(parameters) > _PARAMETERS_MAX or len({name.lower() for name in names}) < len(names):
         return None
     made = _converted(text, dialect, title)
-    if made.links or made.categories or made.redirect or made.unconverted or not made.text.strip():
+    body = _without_categories(made)
+    if made.links or made.redirect or made.unconverted or not body.strip():
         return None
-    if any(mark in made.text for mark in _NOT_IN_BODY) or _HEADING.search(made.text):
+    if any(mark in body for mark in _NOT_IN_BODY) or _HEADING.search(body):
         return None
-    outside = "".join(made.text.split('""')[::2])  # of HTML
-    body = made.text
+    outside = "".join(body.split('""')[::2])  # of HTML
     for number, parameter in enumerate(parameters):
         word = _word(number)
         if body.count(word) != 1 or word not in outside:
             return None
         body = body.replace(word, parameter)
-    return body
+    return _Body(body, made)
 
 
 def _word(number: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -84,9 +86,13 @@ class Dying:
         for one in found:
             self._records -= 1
             if self._records < 0:
-                shutil.copytree(self._folder, self._left)
-                raise Killed
+                self.die()
             yield one
+
+
+    def die(self) -> None:
+        shutil.copytree(self._folder, self._left)
+        raise Killed
 
 
 class _DyingPage:
@@ -196,6 +202,41 @@ def test_an_export_that_is_killed_anywhere_has_the_same_bytes(
     assert FORMS[form](SOURCE, made(broken), ExportCall("one")) == said
 
 
+class Killing(Dying):
+    """A source whose reader gets a SIGKILL from itself."""
+
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_processes_that_are_killed_leave_what_the_next_one_goes_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    print("seed", SEED)
+    draw = Random(SEED)
+    monkeypatch.setattr(written_pages, "NOTED", 2)
+    whole, broken = made(tmp_path / "whole"), made(tmp_path / "broken")
+    FORMS[form](SOURCE, whole, ExportCall())
+    kills = 0
+    while (status := _status_of_child(form, draw.randrange(60), broken)) != 0:
+        assert os.WTERMSIG(status) == signal.SIGKILL
+        kills += 1
+    assert kills >= 2
+    assert bytes_of(broken) == bytes_of(whole)
+
+
+def _status_of_child(form: str, records: int, folder: Path) -> int:
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    try:
+        FORMS[form](Killing(SOURCE, records, Path(os.devnull), Path(os.devnull)), folder, ExportCall())
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_counts_and_digests_go_on_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setattr(written_pages, "NOTED", 2)
@@ -275,8 +316,11 @@ def test_two_exports_to_one_file_do_not_meet(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["wiki.jsonl"]
 
 
-def test_an_export_that_fails_leaves_its_name_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_pages, "NOTED", 1)
+@pytest.mark.parametrize(("noted", "kept"), [(1, 4), (3, 3)])
+def test_an_export_that_fails_leaves_its_name_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noted: int, kept: int
+) -> None:
+    monkeypatch.setattr(written_pages, "NOTED", noted)
     out, behind = tmp_path / "wiki.jsonl", list[int]()
     out.write_bytes(b"an older export")
 
@@ -289,9 +333,15 @@ def test_an_export_that_fails_leaves_its_name_and_goes_on(tmp_path: Path, monkey
         FORMS["json-lines"](Failing(SOURCE.of_wiki[:4], SOURCE.rights), tmp_path, ExportCall())
     assert out.read_bytes() == b"an older export"
     FORMS["json-lines"](SOURCE, tmp_path, ExportCall(note_written=behind.append))
-    assert behind == [4]
+    assert behind == [kept], "up to the last checkpoint"
     FORMS["json-lines"](SOURCE, made(tmp_path / "whole"), ExportCall())
     assert out.read_bytes() == (tmp_path / "whole" / "wiki.jsonl").read_bytes()
+
+
+def test_a_page_that_is_named_like_the_file_of_another_comes_too(tmp_path: Path) -> None:
+    write_folder(replace(SOURCE, of_wiki=ALIKE), tmp_path / "wiki", convert=False)
+    texts = {path.name for path in (tmp_path / "wiki").glob("*.wikka") if path.is_file()}
+    assert texts == {"Ship.wikka", "Ship.wikka.wikka", "Ship.md.wikka"}
 
 
 @pytest.mark.parametrize("convert", [False, True])

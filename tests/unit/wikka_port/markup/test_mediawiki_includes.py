@@ -32,10 +32,15 @@ TEXTS = {
     "Template:Asterisk": "*{{{1}}}",
     "Template:Stars": "a ** {{{1}}}",
     "Template:Table": "{|\n| {{{1}}}\n|}",
+    "Template:Old": "''Out of date: {{{1|all}}}''[[Category:Old pages]][[Category:Upkeep]]<noinclude>doc</noinclude>",
+    "Template:Hidden": "<includeonly>Hidden [[Category:Old pages]]</includeonly>",
 }
 NOT_OWN = {
     "Template:Link": "See [[{{{1}}}]]",
-    "Template:Kind": "x[[Category:A]]",
+    "Template:Kind": "[[Category:A]]",
+    "Template:Kinds": "x {{{1}}} [[Category:{{{1}}}]]",
+    "Template:Picture": "x [[File:A.png]]",
+    "Template:Language": "x [[de:A]]",
     "Template:Call": "a {{Hello}}",
     "Template:Head": "== {{{1}}} ==\ntext",
     "Template:Note": "{{{1}}}<ref>x</ref>",
@@ -85,6 +90,19 @@ def test_the_page_of_a_template_shows_its_doc_alone_and_its_text_in_other_pages(
         assert included_text(page.text, WIKKA).strip() == OWN[title].strip()
 
 
+def test_categories_of_a_template_are_those_of_the_pages_that_include_it() -> None:
+    page = convert("{{old|x}}\n\n[[A]]", namespaces=INCLUDING, title="T")
+    assert page.text.startswith('{{include page="Template:Old" 1="x"}}')
+    assert page.categories == ("Category:Old pages", "Category:Upkeep")
+    links_of = set(links(page.text, autolink=False))
+    assert links_of == {"Template:Old", "A", "Category:Old pages", "Category:Upkeep"}
+    for title, found in (("Template:Old", {"Category:Old pages", "Category:Upkeep"}), ("Template:Hidden", set())):
+        own = template_page(TEXTS[title], PLAIN, title)
+        assert own is not None
+        assert set(own.categories) == set(links(own.text, autolink=False)) == found
+        assert "Category" not in included_text(own.text, WIKKA)
+
+
 @pytest.mark.parametrize(
     ("call", "include"),
     [
@@ -99,6 +117,8 @@ def test_the_page_of_a_template_shows_its_doc_alone_and_its_text_in_other_pages(
         ("{{list|a|b = c}}", ""),
         ("{{list|a|2=b = c}}", '{{include page="Template:List" 1="a" 2="b = c"}}'),
         ("{{bare}}", '{{include page="Template:Bare"}}'),
+        ("{{old}}", '{{include page="Template:Old"}}'),
+        ("{{hidden}}", '{{include page="Template:Hidden"}}'),
     ],
 )
 def test_a_call_that_is_a_paragraph_by_itself_becomes_an_include(call: str, include: str) -> None:
