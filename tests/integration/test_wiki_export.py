@@ -226,6 +226,41 @@ def test_rights_that_were_changed_here_stay(new: Wiki, tmp_path: Path) -> None:
     assert new.rights.of(["Ship"])["Ship"].lists == {Privilege.READ: "Eve"}
 
 
+def test_newer_lists_come_before_newer_revisions_and_a_page_is_opened_after_them(
+    new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, tuple[str, str]] = {}
+    note = importer.Importer._note
+
+    def look(self: importer.Importer, pages: int) -> None:
+        for name, own in new.rights.of(["Ship", "Pier"]).items():
+            page = new.page(name)
+            assert page is not None
+            seen[name] = (page.body, own.lists.get(Privilege.READ, "none"))
+        note(self, pages)
+
+    monkeypatch.setattr(importer.Importer, "_note", look)
+    with wiki_in(tmp_path / "first") as first:
+
+        def listed(name: str, text: str) -> None:
+            first.rights.change(name, first.rights.of([name])[name], "Ada", {Privilege.READ: text})
+
+        for name in ("Ship", "Pier"):
+            first.save(name, "a text", author="Ada", base=0)
+        listed("Pier", "Ada")
+        assert command(first, "export", "--to", "json-lines", tmp_path / "1.jsonl").exit_code == 0
+        assert command(new, "import", tmp_path / "1.jsonl").exit_code == 0
+        assert seen == {"Ship": ("a text", "none"), "Pier": ("a text", "Ada")}
+        listed("Ship", "Ada")
+        listed("Pier", "*")
+        for name in ("Ship", "Pier"):
+            first.save(name, "a newer text", author="Ada", base=1)
+        assert command(first, "export", "--to", "json-lines", tmp_path / "2.jsonl").exit_code == 0
+    assert command(new, "import", tmp_path / "2.jsonl").exit_code == 0
+    assert seen == {"Ship": ("a newer text", "Ada"), "Pier": ("a newer text", "Ada")}
+    assert new.rights.of(["Pier"])["Pier"].lists == {Privilege.READ: "*"}
+
+
 def test_a_stopped_export_leaves_nothing_under_its_name(
     old: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

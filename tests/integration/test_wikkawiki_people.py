@@ -24,7 +24,7 @@ from wikka_port.commands.serving_options import accounts_of
 from wikka_port.consistency import check
 from wikka_port.importer import Importer
 from wikka_port.pages import Wiki
-from wikka_port.rights.rules import Privilege
+from wikka_port.rights.rules import Privilege, effective
 from wikka_port.site_settings import KEPT, changed_settings
 from wikka_port.wikkawiki import migration
 
@@ -32,6 +32,12 @@ CONFIG = """<?php $wakkaConfig = array('admin_users' => 'AdaLovelace', 'wakka_na
 'default_read_acl' => '*', 'default_write_acl' => '+', 'default_comment_read_acl' => '*', 'default_comment_post_acl' => '+',
 'allow_user_registration' => '0'); ?>"""  # noqa: E501
 CLIENT = Client("192.0.2.1", "test")
+TEXTS = {  # text and list for reading, in a second move before its end
+    "BecomesPrivate": ("a newer text", "AdaLovelace"),
+    "LosesItsList": ("a newer text", "+"),
+    "BecomesPublic": ("a newer text", "AdaLovelace"),
+    "ChangedHere": ("a newer text", "*"),
+}
 
 
 @pytest.fixture
@@ -219,6 +225,89 @@ def test_rights_are_there_before_their_pages_and_follow_the_source_until_they_ar
     assert (rights["OpenPage"].owner, dict(rights["OpenPage"].lists)) == ("GraceHopper", {Privilege.READ: "*"})
     assert dict(rights["PlainPage"].lists) == {}
     assert check(wiki).differences == ()
+
+
+def test_newer_lists_are_there_before_newer_texts_and_a_page_is_opened_at_the_end(
+    wiki: Wiki, store: StoreThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = WikkaWiki("1.4.2")
+    old.add_page("BecomesPrivate", "text", "2012-01-01 00:00:00", owner="AdaLovelace")
+    old.add_page("LosesItsList", "text", "2012-01-01 00:00:00")
+    old.add_page("BecomesPublic", "text", "2012-01-01 00:00:00")
+    old.add_page("ChangedHere", "text", "2012-01-01 00:00:00")
+    old.add_acl("LosesItsList", "*", "+")
+    old.add_acl("BecomesPublic", "AdaLovelace", "+")
+    config = CONFIG.replace("'default_read_acl' => '*'", "'default_read_acl' => '+'")
+    assert move(store, tmp_path, old, config=config).exit_code == 0
+    here = wiki.rights.of(["ChangedHere"])["ChangedHere"]
+    wiki.rights.change("ChangedHere", here, "", {Privilege.READ: "*"})
+    old.acls.clear()
+    old.add_acl("BecomesPrivate", "AdaLovelace", "AdaLovelace")
+    old.add_acl("BecomesPublic", "*", "+")
+    old.add_acl("ChangedHere", "!*", "!*")
+    for tag in ("BecomesPrivate", "LosesItsList", "BecomesPublic", "ChangedHere"):
+        old.add_page(tag, "a newer text", "2013-01-01 00:00:00", owner="AdaLovelace")
+    seen: dict[str, tuple[str, str]] = {}
+    note = Importer._note
+
+    def look(self: Importer, pages: int) -> None:
+        for name, own in wiki.rights.of(list(TEXTS)).items():
+            page = wiki.page(name)
+            assert page is not None
+            read = effective(name, own, wiki.rights.present_rules(), Privilege.READ)[0].text
+            seen[name] = (page.body, read)
+        note(self, pages)
+
+    monkeypatch.setattr(Importer, "_note", look)
+    done = move(store, tmp_path, old, config=config)
+    assert done.exit_code == 0, done.output
+    assert seen == TEXTS, "before the end of the run"
+    assert done.output.count("ChangedHere: its rights were changed here") == 1
+    after = wiki.rights.of(["BecomesPublic", "ChangedHere"])
+    assert after["BecomesPublic"].lists[Privilege.READ] == "*"
+    assert after["ChangedHere"].lists[Privilege.READ] == "*"
+    assert check(wiki).differences == ()
+
+
+def test_a_second_move_without_the_configuration_takes_no_right_and_the_last_administrator_stays(
+    wiki: Wiki, store: StoreThread, tmp_path: Path
+) -> None:
+    old = WikkaWiki("1.4.2")
+    old.add_page("HomePage", "text", "2012-01-01 00:00:00")
+    for name in ("AdaLovelace", "GraceHopper"):
+        old.add_user(name, "analytical engine")
+    both = CONFIG.replace("'AdaLovelace'", "'AdaLovelace, GraceHopper'")
+    assert move(store, tmp_path, old, config=both).exit_code == 0
+    directory = accounts_of(wiki).directory
+
+    def administrators() -> list[str]:
+        return [one.name for one in directory.all() if one.admin and one.status == "active"]
+
+    without = CONFIG.replace("'admin_users' => 'AdaLovelace', ", "")
+    for config in ("", without):
+        done = move(store, tmp_path, old, config=config)
+        assert done.exit_code == 0, done.output
+        assert "accounts: 2 there, 2 here, equal: " in done.output
+        assert "without admin_users of --wikka-config administrators stay as they are here" in done.output
+        assert administrators() == ["AdaLovelace", "GraceHopper"]
+    done = move(store, tmp_path, old)
+    assert (done.exit_code, administrators()) == (0, ["AdaLovelace"]), done.output
+    other = CONFIG.replace("AdaLovelace", "GraceHopper")
+    for passed in range(2):
+        done = move(store, tmp_path, old, config=other)
+        assert done.exit_code == 0, done.output
+        assert ("AdaLovelace: This is the only administrator." in done.output) is (passed == 0)
+        assert "administrators stay as they are" not in done.output
+        assert administrators() == [["AdaLovelace", "GraceHopper"], ["GraceHopper"]][passed]
+    old.users.clear()
+    old.add_user("GraceHopper", "analytical engine", status="banned", changescount="77")
+    done = move(store, tmp_path, old, config=CONFIG)
+    assert done.exit_code == 0, done.output
+    assert "GraceHopper: This is the only administrator." in done.output
+    assert administrators() == ["GraceHopper"]
+    grace = directory.account("GraceHopper")
+    assert grace is not None
+    assert grace.settings.changes == 77
 
 
 def test_menus_words_and_links_of_an_old_version_come_with_the_configuration(

@@ -166,6 +166,8 @@ def _dokuwiki(folder: Path, given: FolderOptions, prefix: str, main_page: str) -
     if conf is None:
         errors.print("There is no folder conf/ beside the data: rights and accounts of this DokuWiki do not come.")
     settings = settings_in(conf)
+    if conf is not None and "superuser" not in settings:
+        errors.print("Its settings name no superuser: nobody becomes an administrator, and who is one here stays one.")
     users_text = "" if given.without_rights else text_in_conf(conf, "users.auth.php")
     acl = None if given.without_rights else acl_of(users_text, text_in_conf(conf, "acl.auth.php"), settings)
     logins = [one.login for one in acl.users] if acl is not None else []
@@ -179,7 +181,7 @@ def _dokuwiki(folder: Path, given: FolderOptions, prefix: str, main_page: str) -
     )
     if not source.names:
         raise click.ClickException(f"{data} has no pages.")
-    people = DokuWikiPeople(source, acl, users_text, settings.get("superuser", ""), prefix=prefix)
+    people = DokuWikiPeople(source, acl, users_text, settings.get("superuser"), prefix=prefix)
 
     def preview() -> Iterator[tuple[str, list[str]]]:
         for page, name in sorted(source.names.items()):
@@ -231,6 +233,7 @@ def _of_people(report: PeopleReport) -> Findings:
         ("accounts without their mail address", accounts.without_address),
         ("accounts without a password: give each a link with “wikka user reset NAME”", accounts.without_password),
         ("accounts that were changed here", accounts.changed),
+        ("administrators that end there, and stay here", accounts.kept),
         ("beginnings of names that got lists", report.prefixes),
         (
             "beginnings of names with lists of this wiki, which stay: pages that need others got their own",

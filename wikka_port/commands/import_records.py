@@ -138,6 +138,7 @@ def _print_accounts(people: _People) -> None:
         ("accounts whose name belongs to somebody else here: not brought", report.taken),
         ("accounts without their mail address", report.without_address),
         ("accounts that were changed here: they stay", report.changed),
+        ("administrators that end there, and stay here", report.kept),
     ):
         _print_lines(console, what, lines)
     print_compared(console, people.compared)

@@ -23,7 +23,7 @@ from wikka_port.commands.store_options import StoreOptions, errors, progress_bar
 from wikka_port.dump_bytes import DumpBytes, DumpError
 from wikka_port.wikkawiki.account_move import AccountReport, AccountSource
 from wikka_port.wikkawiki.comparison import Compared
-from wikka_port.wikkawiki.migration import Migration, Migrator
+from wikka_port.wikkawiki.migration import Migration, Migrator, administrators_of
 from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
 from wikka_port.wikkawiki.preview import differences
 from wikka_port.wikkawiki.server_rows import ServerError, copied_from, parse_address
@@ -227,7 +227,7 @@ def _print_preview(source: Source, zone: ZoneInfo, config: Config | None, site: 
         differing += bool(lines)
         for line in lines:
             console.print(f"{name}: {line}", markup=False)
-    moved = list(AccountSource(source, zone, config.listed("admin_users") if config is not None else [], accounts))
+    moved = list(AccountSource(source, zone, administrators_of(config), accounts))
     without = [f"{one.account.name}: {one.problem}" for one in moved if one.problem]
     console.print(f"{differing:,} pages will look different")
     for kind, number in source.counts.items():
@@ -348,6 +348,7 @@ class _Summary:
             ("accounts without their mail address", accounts.without_address),
             ("accounts without a password: give each a link with “wikka user reset NAME”", accounts.without_password),
             ("accounts that were changed here", accounts.changed),
+            ("administrators that end there, and stay here", accounts.kept),
             ("pages whose rights were changed here: they stay", rights.changed),
             ("pages with a list that is too long: nobody but owner and administrators passes now", rights.too_long),
             ("rights of pages that are not there", rights.without_page),

@@ -1,9 +1,9 @@
 """Records into a wiki, and the comparison of both sides: the way back of every form.
 
     1. the site's lists, where this wiki has none for the same prefix
-    2. rights of pages that are not here yet, before their first revision
+    2. rights of pages, before their revisions, unless somebody changed them here
     3. revisions, through ``importer``: what is here is left alone, and what was written here stays
-    4. rights of the other pages, unless somebody changed them here
+    4. rights of pages that everybody may read from now on, and of those that had none of their own
     5. files with their versions, then comments; and deleted pages, whole (``deleted_import``)
     6. comparison, which hides revisions that are hidden in the source and were visible here
 
@@ -47,7 +47,7 @@ from wikka_port.rights.rules import Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.wikkawiki.rights_move import Lists, RightsMove, RightsReport
 
-_SPREAD_S: Final = 1.0  # until every process knows that pages have own lists (``rights.stored``)
+_SPREAD_S: Final = 1.0  # until every process knows the new rights (``rights.stored``)
 
 
 @dataclass(slots=True)
@@ -96,13 +96,14 @@ class RecordImport:
 
     def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> RecordsImported:
         """Import everything.  Raises ExportError (the import may be continued) and StoreUnavailable."""
+        known = self._wiki.rights.present_rules().cells
         site = self._move_site()
         has_rights = site is not None
         report = RightsReport()
         move = RightsMove(self._wiki.rights, report)
         if has_rights:
             move.prepare(self._rights())
-            if report.added:
+            if report.added or report.written or self._wiki.rights.present_rules().cells != known:
                 self._pause(_SPREAD_S)
         importer = Importer.from_parts(
             self._wiki,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
 from wikka_port.accounts.passwords import OldHash, UnknownHash
@@ -39,10 +40,14 @@ _KINDS: Final = (
 class DokuWikiUsers:
     """The users of a file, as they are there and as accounts here."""
 
-    def __init__(self, text: str, superusers: str, report: AccountReport) -> None:
-        """Take the value of the setting ``superuser``: names of users, and of groups with ``@``, with commas."""
+    def __init__(self, text: str, superusers: str | None, report: AccountReport) -> None:
+        """Take the value of the setting ``superuser``: names of users, and of groups with ``@``, with commas.
+
+        If it is None the settings do not name administrators.
+        """
         self.rows = tuple(_rows(text))
-        self._superusers = {one.strip().lower() for one in superusers.split(",") if one.strip()}
+        self._names_administrators = superusers is not None
+        self._superusers = {one.strip().lower() for one in (superusers or "").split(",") if one.strip()}
         self._report = report
 
     def users(self) -> list[DokuUser]:
@@ -67,9 +72,10 @@ class DokuWikiUsers:
                 settings=settings_of({}),
             )
             try:
-                yield MovedAccount(account, _hash(digest), "")
+                moved = MovedAccount(account, _hash(digest), "")
             except UnknownHash as unknown:
-                yield MovedAccount(account, None, str(unknown))
+                moved = MovedAccount(account, None, str(unknown))
+            yield replace(moved, names_administrators=self._names_administrators)
 
     def _address(self, name: str, address: str) -> str:
         if not address:

@@ -49,7 +49,7 @@ def acl_of(users_text: str, acl_text: str, settings: Mapping[str, str]) -> Acl |
     """Return the rights of a DokuWiki, or None if it has none: everybody may do everything there."""
     if settings.get("useacl", "0") in ("0", "false"):
         return None
-    users = DokuWikiUsers(users_text, settings.get("superuser", ""), AccountReport()).users()
+    users = DokuWikiUsers(users_text, settings.get("superuser"), AccountReport()).users()
     return Acl.of(acl_text, users, settings.get("defaultgroup", "user").lower() or "user")
 
 
@@ -61,12 +61,15 @@ class DokuWikiPeople:
         folder: DokuWikiFolder,
         acl: Acl | None,
         users_text: str,
-        superusers: str,
+        superusers: str | None,
         *,
         prefix: str,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the text of users.auth.php, and the setting ``superuser``; without ``acl`` there are no rights."""
+        """Take the text of users.auth.php, and the setting ``superuser``, None if it is not set.
+
+        Without ``acl`` there are no rights.
+        """
         self.report = PeopleReport()
         self._folder = folder
         self._prefix = prefix
@@ -77,7 +80,7 @@ class DokuWikiPeople:
         self._logins: set[str] = set()
 
     def before_pages(self, wiki: Wiki, accounts: Accounts) -> None:
-        """Move accounts, and the rights of pages that are not here yet.  Raises StoreUnavailable."""
+        """Move accounts, and rights.  Raises StoreUnavailable."""
         move = AccountMove(accounts.directory, accounts.registration.passwords, self.report.accounts, source=ORIGIN)
         for moved in DokuWikiUsers(self._users_text, self._superusers, self.report.accounts):
             move.move(moved)
@@ -88,9 +91,9 @@ class DokuWikiPeople:
         self._set_prefixes(wiki)
         move_rights = RightsMove(wiki.rights, self.report.rights)
         move_rights.prepare(self.rights(wiki))
-        move_rights.change_present(self.rights(wiki))
+        move_rights.open_present(self.rights(wiki))  # no revision of a DokuWiki is hidden
         self._folder.leave_out(self._differing(wiki))
-        if self.report.rights.added or self.report.prefixes:
+        if self.report.rights.added or self.report.rights.written or self.report.prefixes:
             self._pause(_SPREAD_S)
 
     def _differing(self, wiki: Wiki) -> set[str]:

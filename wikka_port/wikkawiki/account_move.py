@@ -10,6 +10,9 @@ run tells three cases apart:
 The password is compared by the beginning of its stored value (kind and salt), and if it has no salt, by a hash.  A
 password that was set or renewed here stays.
 
+A source that does not name its administrators changes none here.  The last administrator stays one, whatever the source
+says (``accounts.directory.Administrators``).
+
 The states of WikkaWiki: deleted accounts become banned ones, without password and address, so that their edits keep
 their names; "invited" and "signed-up", which could sign in there, become active.
 """
@@ -24,7 +27,7 @@ from datetime import tzinfo
 from typing import Final
 
 from wikka_port.accounts import tables
-from wikka_port.accounts.directory import AddressTaken, Directory, NameTaken
+from wikka_port.accounts.directory import AddressTaken, Directory, LastAdministrator, LeaseTaken, NameTaken
 from wikka_port.accounts.passwords import NO_OLD_HASHES, OldHash, Passwords, UnknownHash, kinds_of_stored
 from wikka_port.accounts.records import Account, flag
 from wikka_port.accounts.settings import settings_cells, settings_of
@@ -62,6 +65,7 @@ class AccountReport:
     changed: list[str] = field(default_factory=list)  # changed in this wiki, so they stay
     without_address: list[str] = field(default_factory=list)
     without_password: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # administrators who end in the source, and stay here
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ class MovedAccount:
     old: OldHash | None  # None: it gets no password
     problem: str  # why it gets no password; "" if it has none to get
     stored: str = ""  # its password as a wiki like this one stores it; then ``old`` is None
+    names_administrators: bool = True  # False: the source does not say who is one
 
     @property
     def digest(self) -> str:
@@ -86,10 +91,14 @@ def digest_of(account: Account) -> bytes:
 class AccountSource:
     """Accounts of the source, by name."""
 
-    def __init__(self, source: Source, zone: tzinfo, administrators: Collection[str], report: AccountReport) -> None:
+    def __init__(
+        self, source: Source, zone: tzinfo, administrators: Collection[str] | None, report: AccountReport
+    ) -> None:
+        """Take the names of the ``administrators``, None if they are not known."""
         self._source = source
         self._zone = zone
-        self._administrators = {folded(name) for name in administrators}
+        self._names_administrators = administrators is not None
+        self._administrators = {folded(name) for name in administrators or ()}
         self._report = report
         self._has_salts = source.has("users", "challenge")
 
@@ -102,7 +111,7 @@ class AccountSource:
             except Unsuitable as unsuitable:
                 self._report.refused.append(f"{name}: {unsuitable}")
                 continue
-            yield self._account(name, values)
+            yield replace(self._account(name, values), names_administrators=self._names_administrators)
 
     def _account(self, name: str, values: Mapping[str, str]) -> MovedAccount:
         settings = {
@@ -214,6 +223,8 @@ class AccountMove:
         self._note(moved)
         cells: dict[bytes, bytes] = {}
         wanted = replace(moved.account, email=there.email)  # an address changes by a mail to it alone
+        if not moved.names_administrators:
+            wanted = replace(wanted, admin=there.admin)
         if digest_of(there).hex() != origin.removeprefix(self._origin):
             self.report.changed.append(f"{there.name}: changed here, stays as it is")
         else:
@@ -223,11 +234,27 @@ class AccountMove:
                 cells = _newer_cells(wanted, self._origin)
         if moved.old is not None and self._is_changed(there.password, moved.old):
             cells[tables.PASSWORD] = self._wrapped(moved).encode()
-        if cells:
-            self._directory.renew(there, cells)
+        if cells and self._is_renewed(there, wanted, cells):
             self.report.outcomes["updated"] += 1
         else:
             self.report.outcomes["unchanged"] += 1
+
+    def _is_renewed(self, there: Account, wanted: Account, cells: dict[bytes, bytes]) -> bool:
+        """Write ``cells``, but the last administrator stays one; return False if there is nothing else to write."""
+        if tables.ADMIN not in cells or (wanted.admin and wanted.status == "active"):
+            self._directory.renew(there, cells)
+            return True
+        try:
+            with self._directory.administrators.end_one(there.row) as check_time:
+                check_time()
+                self._directory.renew(there, cells)
+        except (LastAdministrator, LeaseTaken) as problem:
+            self.report.kept.append(f"{there.name}: {problem}")
+            stays = replace(wanted, admin=there.admin, status=there.status)
+            if digest_of(stays) == digest_of(there) and tables.PASSWORD not in cells:
+                return False
+            self._directory.renew(there, {**cells, **_newer_cells(stays, self._origin)})
+        return True
 
     def _is_changed(self, stored: str, old: OldHash) -> bool:
         """Return whether the password was changed in the source since it was moved."""
@@ -245,7 +272,7 @@ def compare_accounts(directory: Directory, source: Iterable[MovedAccount], repor
     """Compare the moved values of all accounts; those that were changed here, or were not moved, are left out."""
     compared = Compared("accounts")
     changed = _names(report.changed)
-    addressless = _names(report.without_address)
+    addressless, kept = _names(report.without_address), _names(report.kept)
     for moved in source:
         name = moved.account.name
         there = directory.account(name)
@@ -255,6 +282,10 @@ def compare_accounts(directory: Directory, source: Iterable[MovedAccount], repor
         wanted = moved.account
         if there is not None and name in addressless:
             wanted = replace(wanted, email=there.email)
+        if there is not None and not moved.names_administrators:
+            wanted = replace(wanted, admin=there.admin)
+        if there is not None and name in kept:
+            wanted = replace(wanted, admin=there.admin, status=there.status)
         compared.add(name, [digest_of(wanted)], [] if there is None else [digest_of(there)])
     return compared
 

@@ -1,8 +1,8 @@
 """The whole move of a WikkaWiki: accounts, the site's lists, rights, pages, comments, files; then the comparison.
 
 The order of the parts matters.  Accounts come first, so that the edits of their owners are signed by them.  Rights come
-before their pages, so that no page can be read before its list is there.  Each part leaves alone what it did before, so
-a move that was killed is continued by calling it again.
+before the revisions of their pages, so that no text can be read before its list is there.  Each part leaves alone what
+it did before, so a move that was killed is continued by calling it again.
 
 The upload folder has one folder for each page, named like the page's tag; if there is none of exactly that name, the
 page whose tag differs in case or in ``_`` for a blank alone, since MySQL finds pages so.  Folders within a page's
@@ -41,7 +41,7 @@ from wikka_port.wikkawiki.source_pages import SourcePages
 
 _OWNER: Final = "import-wikkawiki"  # of uploads under way
 _BY: Final = By("WikkaWiki", "", "moved from WikkaWiki")
-_SPREAD_S = 1.0  # until every process knows that pages have own lists (``rights.stored``)
+_SPREAD_S = 1.0  # until every process knows the new rights (``rights.stored``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,14 @@ class Migrator:
     def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> Migration:
         """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable."""
         self._move_accounts()
-        site = [*self._move_default_lists(), *bring_site(self._wiki, self._site, str(self._zone))]
+        known = self._wiki.rights.present_rules().cells
+        site = [*self._said_of_administrators(), *self._move_default_lists()]
+        site += bring_site(self._wiki, self._site, str(self._zone))
         whole = self._pages(0)
         rights = RightsMove(self._wiki.rights, self._rights_report)
         rights.prepare(RightsSource(self._source, whole, self._rights_report))
-        if self._rights_report.added:
+        is_new = self._rights_report.added or self._rights_report.written
+        if is_new or self._wiki.rights.present_rules().cells != known:
             self._pause(_SPREAD_S)
         importer = Importer.from_parts(self._wiki, self._pages, origin=origin, restart=restart, progress=progress)
         pages = importer.parts
@@ -131,12 +134,17 @@ class Migrator:
         return SourcePages.ordered(self._source, self._zone, skip_pages=done, accounts=self._account_report.names)
 
     def _account_source(self, report: AccountReport) -> AccountSource:
-        return AccountSource(self._source, self._zone, self._config.listed("admin_users"), report)
+        return AccountSource(self._source, self._zone, administrators_of(self._config), report)
 
     def _move_accounts(self) -> None:
         move = AccountMove(self._accounts.directory, self._accounts.registration.passwords, self._account_report)
         for moved in self._account_source(self._account_report):
             move.move(moved)
+
+    def _said_of_administrators(self) -> list[str]:
+        if administrators_of(self._config) is not None:
+            return []
+        return ["without admin_users of --wikka-config administrators stay as they are here: see “wikka user”"]
 
     def _move_default_lists(self) -> list[str]:
         """Set the lists of the whole site, unless it has some; return lines for a person."""
@@ -154,6 +162,11 @@ class Migrator:
         except (BadList, RightsChanged) as problem:
             return [f"the site's lists could not be set: {problem}"]
         return []
+
+
+def administrators_of(config: Config | None) -> list[str] | None:
+    """Return the names of administrators, or None if the configuration does not say who is one."""
+    return config.listed("admin_users") if config is not None and "admin_users" in config.values else None
 
 
 # --- files ------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """The rights of a WikkaWiki's pages: lists and owners, moved here.
 
-A page that is not here yet gets its rights before its first revision, so no reader sees a page whose list refuses him.
-The rights of a page that is here are changed, unless somebody changed them here: the token of the last change of a
-page's rights says whether it was a move, for it follows from the lists and the owner that the move wrote.
+A page that is not here yet gets its rights before its first revision, and one that came by an earlier move gets its
+newer rights before its newer revisions, so no reader sees a text that its list refuses him.  A page that everybody may
+read from now on waits until the end, since revisions that the source hides may still be visible here.  Rights that
+somebody changed here stay: the token of the last change of a page's rights says whether it was a move, for it follows
+from the lists and the owner that the move wrote.
 
 Lists keep their texts.  A list over the bound of LIST_CHARS_MAX characters would admit nobody but owner and
 administrators: the move writes ``!*`` for it and names the page.  The one list for comments of WikkaWiki until 1.2
@@ -18,8 +20,8 @@ from itertools import islice
 from typing import Final
 
 from wikka_port.limits import ROWS_PER_CALL
-from wikka_port.rights.acl import LIST_CHARS_MAX
-from wikka_port.rights.rules import LISTED, PageRights, Privilege
+from wikka_port.rights.acl import LIST_CHARS_MAX, lets_all_in
+from wikka_port.rights.rules import LISTED, PageRights, Privilege, Rules, effective
 from wikka_port.rights.stored import RightsChanged, StoredRights
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.comparison import Compared, record_digest
@@ -110,21 +112,24 @@ class RightsMove:
         self._report = report
 
     def prepare(self, source: Iterable[tuple[str, str, Lists]]) -> None:
-        """Give rights to pages with own lists that are not here yet."""
+        """Give pages their rights before their revisions, but open no page to everybody that was not open before."""
         for step in _in_steps(source):
-            there = self._rights.of_pages([name for name, _, lists in step if lists])
+            there, rules = self._rights.of_pages([name for name, _, _ in step]), self._rights.rules()
             for name, owner, lists in step:
-                if lists and name not in there:
+                if name in there:
+                    if is_moved(there[name]) and not _opens(name, there[name], PageRights(owner, lists), rules):
+                        self._change(name, there[name], owner, lists)
+                elif lists:
                     self._rights.announce_lists(token_of("", {}))
                     if self._rights.add(name, owner, lists, token_of(owner, lists)):
                         self._report.added.append(name)
 
-    def change_present(self, source: Iterable[tuple[str, str, Lists]]) -> None:
-        """Change the rights of pages that are here and have others in the source."""
+    def open_present(self, source: Iterable[tuple[str, str, Lists]]) -> None:
+        """Change the rights of pages that are here, also of those that ``prepare`` did not open."""
         for step in _in_steps(source):
             there = self._rights.of_pages([name for name, _, _ in step])
             for name, owner, lists in step:
-                if name in there:
+                if name in there and is_moved(there[name]):
                     self._change(name, there[name], owner, lists)
 
     def finish(self, source: Iterable[tuple[str, str, Lists]]) -> None:
@@ -153,6 +158,12 @@ class RightsMove:
 
 def is_same(there: PageRights, owner: str, lists: Lists) -> bool:
     return folded(there.owner) == folded(owner) and dict(there.lists) == dict(lists)
+
+
+def _opens(name: str, there: PageRights, new: PageRights, rules: Rules) -> bool:
+    """Return whether everybody may read the page by its ``new`` rights, and not by those of now."""
+    now, then = (effective(name, rights, rules, Privilege.READ)[0] for rights in (there, new))
+    return lets_all_in(then) and not lets_all_in(now)
 
 
 def is_moved(there: PageRights) -> bool:
