@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from tests.integration.test_wiki_export import command, wiki_in
-from wikka_port.comments.comment_rows import REMOVED, Comment
+from wikka_port.commands.serving_options import accounts_of
+from wikka_port.comments.comment_rows import REMOVED, RESTORED, WAITING, Comment
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.pages import Wiki
+from wikka_port.rights.rules import Privilege
 
 
 def anybody(_name: str, _rights: object) -> None:
@@ -86,10 +88,37 @@ def test_a_wikkawiki_gives_comments_back_as_they_were_typed(tmp_path: Path) -> N
         ]
 
 
-def test_what_one_visitor_may_read_has_no_comments(tmp_path: Path) -> None:
-    with wiki_in(tmp_path / "old") as old:
+@pytest.mark.parametrize(("readers", "are_there"), [("*", True), ("Ada", False)])
+def test_one_visitor_gets_the_comments_that_he_may_read_and_none_that_is_removed_or_waits(
+    tmp_path: Path, readers: str, are_there: bool
+) -> None:
+    with wiki_in(tmp_path / "old") as old, wiki_in(tmp_path / "new") as new:
         old.save("Page", "text", author="Ada", base=0)
-        add(old, "a comment", 2_000)
-        out = tmp_path / "public.jsonl"
-        assert command(old, "export", "--to", "json-lines", "--readable-by", "anonymous", out).exit_code == 0
-        assert "a comment" not in out.read_text()
+        add(old, "first", 2_000)
+        add(old, "REMOVED", 3_000, parent=1)
+        add(old, "an answer to it", 4_000, parent=2)
+        add(old, "WAITING", 5_000)
+        add(old, "an answer to that", 6_000, parent=4)
+        add(old, "brought back", 7_000)
+        change(old, 2, state=REMOVED, removed_by="owner")
+        change(old, 4, state=WAITING)
+        change(old, 6, removed_by=RESTORED)
+        given = {Privilege.COMMENT_READ: readers}
+        old.rights.change("Page", old.rights.of(["Page"])["Page"], "Ada", given)
+        accounts_of(old).directory.make("Ada", status="active", admin=False)
+        for reader, sees in (("anonymous", are_there), ("Ada", True)):
+            out = tmp_path / f"{reader}.jsonl"
+            done = command(old, "export", "--to", "json-lines", "--readable-by", reader, out)
+            assert done.exit_code == 0, done.output
+            text = out.read_text()
+            assert ("first" in text, "REMOVED" in text, "WAITING" in text) == (sees, False, False), reader
+            assert RESTORED not in text
+            assert ("comments: 4" in done.stderr) is sees, done.stderr
+        done = command(new, "import", tmp_path / "Ada.jsonl")
+        assert done.exit_code == 0, done.output
+        assert [(one.text, one.parent) for one in comments(new)] == [
+            ("first", 0),
+            ("an answer to it", 1),
+            ("an answer to that", 0),
+            ("brought back", 0),
+        ]

@@ -76,7 +76,8 @@ def _site_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--readable-by",
     metavar="NAME",
-    help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights and hidden revisions stay here.",
+    help=f"Only what this user may read; {_ANONYMOUS}: what everybody may. Rights, hidden revisions and removed"
+    " comments stay here.",
 )
 @click.option("--convert", is_flag=True, help="Markdown: convert the pages in Wikka markup, too.")
 @click.option(
@@ -132,7 +133,7 @@ def export(
         return
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
-        source = StorePages(wiki, _may_read(wiki, readable_by), lambda pages: show(pages=pages))
+        source = _source(wiki, readable_by, lambda pages: show(pages=pages))
         about = repr((_CHECKPOINTS, form, store.address, str(folder), convert, with_hashes))
         call = ExportCall(about, restart or readable_by is not None, source.missing, _print_written)
         try:
@@ -229,12 +230,19 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _may_read(wiki: Wiki, name: str | None) -> MayRead | None:
-    """Return the decision of one visitor's right to read, or None for the operator, who reads everything."""
-    if name is None:
-        return None
-    decide: Callable[..., object] = PageAccess(wiki, _visitor(wiki, name)).decide
-    return lambda page, rights: bool(decide(page, rights, True, Privilege.READ))
+def _source(wiki: Wiki, readable_by: str | None, progress: Callable[[int], None]) -> StorePages:
+    """Return the pages of the operator, who reads everything, or those of one visitor."""
+    if readable_by is None:
+        return StorePages(wiki, progress=progress)
+    visitor = _visitor(wiki, readable_by)
+    pages, comments = (_may_read(wiki, visitor, one) for one in (Privilege.READ, Privilege.COMMENT_READ))
+    return StorePages(wiki, pages, progress, comments)
+
+
+def _may_read(wiki: Wiki, visitor: Visitor, privilege: Privilege) -> MayRead:
+    """Return the decision of one visitor's right to read pages, or comments."""
+    decide: Callable[..., object] = PageAccess(wiki, visitor).decide
+    return lambda page, rights: bool(decide(page, rights, True, privilege))
 
 
 def _visitor(wiki: Wiki, name: str) -> Visitor:
@@ -266,10 +274,12 @@ def _print_report(report: SqlReport) -> None:
         (report.hidden, "hidden revisions left out: everybody could read them there"),
         (report.deleted, "deleted pages left out: WikkaWiki has no place for them"),
         (report.cut_notes, "notes cut"),
+        (report.waiting, "comments that wait for an administrator left out: everybody could read them there"),
     ):
         click.echo(f"{number:,} {what}", err=True)
     for what, lines in (
         ("pages and files left out", report.without_room),
+        ("pages with answers to such comments: they answer the comment above, or none", report.moved_answers),
         ("pages in Markdown, which WikkaWiki shows as their source", report.markdown),
         ("for its wikka.config.php", report.settings),
     ):

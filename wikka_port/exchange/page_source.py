@@ -8,16 +8,18 @@ A page whose revisions go while they are read (somebody purges it, or an import 
 ``ExportError``: an export with a hole would look whole.
 
 Without ``may_read`` the records are the operator's: all pages, deleted ones too, with rights and hidden revisions.
-With it they are what one visitor may read: no rights but the owner, no hidden revisions, no comments.
+With it they are what one visitor may read: no rights but the owner, no hidden revisions, and of the comments those
+that every reader of them sees.  An answer to another comment then stands below the next one above that is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from wikka_port import history, schema
-from wikka_port.comments.comment_rows import COMMENT_FAMILY, Comment, comments_in
+from wikka_port.comments.comment_rows import COMMENT_FAMILY, VISIBLE, Comment, comments_in
 from wikka_port.exchange.records import (
     CommentRecord,
     ExportError,
@@ -57,9 +59,17 @@ class StorePages:
     """A ``records.RecordSource`` of all pages of a wiki.  Raises StoreUnavailable and ExportError."""
 
     def __init__(
-        self, wiki: Wiki, may_read: MayRead | None = None, progress: Callable[[int], None] = lambda pages: None
+        self,
+        wiki: Wiki,
+        may_read: MayRead | None = None,
+        progress: Callable[[int], None] = lambda pages: None,
+        may_read_comments: MayRead = lambda page, rights: False,
     ) -> None:
-        """Call ``progress`` with the number of pages that were yielded."""
+        """Call ``progress`` with the number of pages that were yielded.
+
+        ``may_read_comments`` decides on the comments of a page that ``may_read`` admits.
+        """
+        self._may_read_comments = may_read_comments
         self.missing: list[str] = []  # files whose content is not in the store
         self._wiki = wiki
         self._may_read = may_read
@@ -118,16 +128,22 @@ class StorePages:
             stale = row
             row = self._wiki.store.run(lambda c: fresh_cells(c, key, stale))
         rights = rights_in(row)
-        if self._may_read is not None and not self._may_read(text_in(row, schema.NAME), rights):
+        name = text_in(row, schema.NAME)
+        if self._may_read is None:
+            return StorePage(self._wiki, key, row, self.missing, is_whole=True)
+        if not self._may_read(name, rights):
             return None
-        return StorePage(self._wiki, key, row, self.missing, is_whole=self._may_read is None)
+        has_comments = self._may_read_comments(name, rights)
+        return StorePage(self._wiki, key, row, self.missing, is_whole=False, has_comments=has_comments)
 
 
 class StorePage:
     """A ``records.RecordedPage``."""
 
-    def __init__(self, wiki: Wiki, key: bytes, row: Cells, missing: list[str], *, is_whole: bool) -> None:
-        """Take ``is_whole``: with rights and hidden revisions."""
+    def __init__(
+        self, wiki: Wiki, key: bytes, row: Cells, missing: list[str], *, is_whole: bool, has_comments: bool = True
+    ) -> None:
+        """Take ``is_whole``: with rights, hidden revisions and comments that readers do not see."""
         rights = rights_in(row)
         lists = {str(one): text for one, text in rights.lists.items()} if is_whole else {}
         gone = (number_in(row, GONE_TIME), text_in(row, GONE_BY), text_in(row, GONE_REASON))
@@ -137,6 +153,7 @@ class StorePage:
         self._row = row
         self._missing = missing
         self._is_whole = is_whole
+        self._has_comments = has_comments
 
     def revisions(self) -> Iterator[RevisionRecord]:
         hidden = hidden_in(self._row)
@@ -194,8 +211,9 @@ class StorePage:
 
     def comments(self) -> Iterator[CommentRecord]:
         head = comments_in(self._row)
-        if self._is_whole and head.number:
-            yield from map(comment_record, self._wiki.comments.every(self._history, head))
+        if self._has_comments and head.number:
+            every = map(comment_record, self._wiki.comments.every(self._history, head))
+            yield from every if self._is_whole else visible_comments(every)
 
     @property
     def _history(self) -> bytes:
@@ -232,6 +250,17 @@ def file_record(version: FileVersion) -> FileRecord:
         sha256=version.sha256,
         metadata=version.metadata,
     )
+
+
+def visible_comments(every: Iterable[CommentRecord]) -> Iterator[CommentRecord]:
+    """Yield the comments that all readers see; an answer to another one stands below the next shown one above it."""
+    shown: dict[int, int] = {}  # for each comment the one below which its answers stand; 0: none
+    for one in every:
+        above = shown.get(one.parent, 0)
+        is_visible = one.state == VISIBLE
+        shown[one.number] = one.number if is_visible else above
+        if is_visible:
+            yield replace(one, parent=above, removed_by="")
 
 
 def comment_record(one: Comment) -> CommentRecord:

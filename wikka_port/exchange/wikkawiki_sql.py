@@ -10,7 +10,8 @@ HTML entities, as WikkaWiki stores them.
 
 WikkaWiki has no room for some things, which ``SqlReport`` names: a page whose name is over TAG_CHARS or has another
 page of its spelling but case is left out, since MySQL holds them equal; notes are cut; hidden revisions are left out,
-since everybody could read them there, and so are deleted pages and comments that wait; Markdown is shown as its source.
+since everybody could read them there, and so are deleted pages; and comments that wait, whose answers then answer the
+comment above; Markdown is shown as its source.
 A page that a list of its own, of a prefix or of the site protects gets all four lists, so that it does not hang on the
 settings there.  Accounts come without a password: no hash of this wiki is one that PHP checks.
 
@@ -103,6 +104,8 @@ class SqlReport:
     hidden: int = 0  # revisions that were left out
     deleted: int = 0  # pages that were left out
     cut_notes: int = 0
+    waiting: int = 0  # comments under review that were left out
+    moved_answers: list[str] = field(default_factory=list)  # pages with answers to these
     settings: list[str] = field(default_factory=list)  # for wikka.config.php
 
     def count(self, *, pages: int = 0, revisions: int = 0, lists: int = 0, users: int = 0, comments: int = 0) -> None:
@@ -115,6 +118,11 @@ class SqlReport:
     def note_files(self, stored: int, lost: list[str]) -> None:
         self.files += stored
         self.without_room += lost
+
+    def note_waiting(self, page: str, waiting: int, answers: int) -> None:
+        self.waiting += waiting
+        if answers:
+            self.moved_answers.append(f"{page}: {answers:,}")
 
     def note_loss(self, *, hidden: int = 0, cut_notes: int = 0, deleted: int = 0) -> None:
         self.hidden += hidden
@@ -259,16 +267,22 @@ class _SqlWriter:
 
     def write_comments(self, name: str, comments: Iterable[CommentRecord]) -> None:
         """Write a page's comments as WikkaWiki stores them: the typed text with entities, and a break in each line."""
-        tag, ids = _tag(name), dict[int, int]()
+        tag, ids = _tag(name), dict[int, int | None]()  # the id that an answer to a comment names
+        waiting, answers = set[int](), 0
         for one in comments:
+            above = ids.get(one.parent)
             if one.state not in (VISIBLE, REMOVED):
+                waiting.add(one.number)
+                ids[one.number] = above
                 continue
+            answers += one.parent in waiting
             self._report.count(comments=1)
             ids[one.number] = number = self._report.comments
             text = _entities(one.text).replace("\n", "<br />\n")
             state = "deleted" if one.state == REMOVED else None
             author = _entities(one.author)[:TAG_CHARS]
-            self._insert("comments", number, tag, _time(one.time_ms), text, author, ids.get(one.parent), state, None)
+            self._insert("comments", number, tag, _time(one.time_ms), text, author, above, state, None)
+        self._report.note_waiting(name, len(waiting), answers)
 
     def write_pages(self) -> None:
         found = self._database.execute(

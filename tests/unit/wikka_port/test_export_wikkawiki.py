@@ -19,7 +19,7 @@ from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import DEFAULT
 from wikka_port.dump_bytes import DumpBytes
 from wikka_port.exchange.export_file import piped
-from wikka_port.exchange.records import PageRecord, RecordSource, RevisionRecord, SiteRecord
+from wikka_port.exchange.records import CommentRecord, PageRecord, RecordSource, RevisionRecord, SiteRecord
 from wikka_port.exchange.wikkawiki_sql import SqlReport, UploadFolder, write_wikkawiki
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.source_database import Source, copied
@@ -163,3 +163,29 @@ def test_a_real_server_takes_the_statements_and_its_dump_reads_back(tmp_path: Pa
         found.append(read(SourcePages.ordered(opened(one, place))))
     assert found[0] == found[1]
     assert report.users == 1
+
+
+def test_comments_that_wait_are_counted_and_their_answers_named(tmp_path: Path) -> None:
+    given = {"author": "Eve", "signed": "visitor"}
+    comments = (
+        CommentRecord(1, 1_700_000_001_000, text="first", **given),
+        CommentRecord(2, 1_700_000_002_000, text="WAITING", state="held", parent=1, **given),
+        CommentRecord(3, 1_700_000_003_000, text="an answer to it", parent=2, **given),
+        CommentRecord(4, 1_700_000_004_000, text="WAITING too", state="held", parent=2, **given),
+        CommentRecord(5, 1_700_000_005_000, text="another answer", parent=4, **given),
+        CommentRecord(6, 1_700_000_006_000, text="removed", state="deleted", removed_by="owner", **given),
+        CommentRecord(7, 1_700_000_007_000, text="an answer to a removed one", parent=6, **given),
+    )
+    page = FIXED.of_wiki[0]
+    data, report = written(MemorySource((replace(page, of_comments=comments),)))
+    assert b"WAITING" not in data
+    assert (report.comments, report.waiting, report.moved_answers) == (5, 2, ["Harbour/Pier: 2"])
+    columns = ("id", "comment", "parent")
+    found = list(opened(data, tmp_path).rows("comments", columns, "id"))
+    assert found == [
+        ("1", "first", ""),
+        ("2", "an answer to it", "1"),
+        ("3", "another answer", "1"),
+        ("4", "removed", ""),
+        ("5", "an answer to a removed one", "4"),
+    ]
