@@ -260,14 +260,14 @@ def _api(site: Site, request: Request) -> Response:
 
 def _titles(wiki: GuardedWiki) -> Response:
     """Stream the names of all pages that the visitor may read, one a line."""
-    first = wiki.names(limit=_TITLES_STEP)
+    first = wiki.names_part(limit=_TITLES_STEP)
 
     def lines() -> Iterator[str]:
-        names = first
-        while names:
+        names, following = first
+        yield "".join(name + "\n" for name in names)
+        while following:
+            names, following = wiki.names_part(start=following, limit=_TITLES_STEP)
             yield "".join(name + "\n" for name in names)
-            # "start" is in the answer itself
-            names = wiki.names(start=names[-1], limit=_TITLES_STEP)[1:] if len(names) >= _TITLES_STEP - 1 else []
 
     return unindexed(lines(), "text/plain", cache="no-store")
 

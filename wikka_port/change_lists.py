@@ -30,8 +30,9 @@ def some_changes(
 ) -> SomeChanges:
     """Return the newest changes that are ``wanted``.
 
-    At most MINOR_STEPS times ``limit`` changes are read, so a list may be short and continue; no list has more than
-    twice ``limit``.
+    At most MINOR_STEPS times ``limit`` changes that may be read are searched, and no more after a step that stopped
+    before it had so many (``rights.readable_lists``).  So a list may be short and continue; none has more than twice
+    ``limit``.
     """
     found: list[RecentChange] = []
     newest: dict[str, int] = {}
@@ -41,7 +42,7 @@ def some_changes(
         found += [item for item in items if wanted(item)]
         for item in items:
             newest.setdefault(item.name, item.number)
-        if len(found) >= limit or not token:
+        if len(found) >= limit or len(items) < limit or not token:
             break
     return SomeChanges(found, token, {} if before else newest)
 

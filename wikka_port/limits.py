@@ -67,6 +67,7 @@ MEMORY_TIMES: Final = 20.0  # such a list is kept for this multiple of the time 
 
 LISTED_STEP: Final = 200  # names whose rights are read together
 LISTED_QUICK: Final = 2_000  # names read for one list; with more it is expensive
+LISTED_SCANNED: Final = 5_000  # names or changes read for one part of a list, unless the part itself has more
 RANDOM_TRIES: Final = 20  # places tried for some page that may be read
 SEARCHED_NAMES: Final = 5_000  # of the names that a search finds, at most this many are read
 

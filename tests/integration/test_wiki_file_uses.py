@@ -141,10 +141,10 @@ def test_a_long_list_comes_in_parts(wiki: Wiki) -> None:
     files = GuardedWiki(wiki, OPERATOR).files("Home")
     own, current = files.find("a.txt")
     assert current is not None
-    after = ""
-    while step := files.used_on(own, current, after=after, limit=5):
-        found += sorted(step, key=page_key)
-        after = found[-1]
+    step, after = files.used_on_part(own, current, limit=5)
+    while found.extend(step) or after:
+        assert step == sorted(step, key=page_key)
+        step, after = files.used_on_part(own, current, after=after, limit=5)
     assert (sorted(found), len(found)) == (sorted(expected), len(expected))
     answer = web.get(path)
     assert answer.status_code == 200

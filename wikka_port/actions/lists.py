@@ -38,7 +38,7 @@ def backlinks(call: ActionCall) -> str:
     """List the pages that link to this page, or to the named one: ``{{backlinks page="Other"}}``."""
     name = call.named_page
     rows = call.number("limit", 100, 500)
-    names, more = page_of(call.site.wiki.backlinks(name, limit=rows + 1), rows)
+    names, more = call.site.wiki.backlinks_part(name, limit=rows)
     return names_html(call, names, _("No page links here."), onward=page_path(name, "backlinks") if more else "")
 
 
@@ -49,7 +49,7 @@ def category(call: ActionCall) -> str:
     """
     name = call.named_page
     columns = call.number("col", 1, 6)
-    names, more = page_of(call.site.wiki.backlinks(name, limit=MEMBERS_MAX + 1), MEMBERS_MAX)
+    names, more = call.site.wiki.backlinks_part(name, limit=MEMBERS_MAX)
     return names_html(
         call,
         [member for member in names if member != call.page],
@@ -74,7 +74,7 @@ def checklinks(call: ActionCall) -> str:
 def orphanedpages(call: ActionCall) -> str:
     """List the pages that no page links to: ``{{orphanedpages limit="50"}}``."""
     rows = call.number("limit", 50, 200)
-    names, more = page_of(call.site.wiki.orphaned(limit=rows + 1), rows)
+    names, more = call.site.wiki.orphaned_part(limit=rows)
     return names_html(call, names, _("Every page is linked to."), onward=site_path("orphanedpages") if more else "")
 
 
@@ -97,7 +97,7 @@ def pageindex(call: ActionCall) -> str:
         return _letters(call, "" if letters == "1" else normalise(letters))
     rows = call.number("limit", 200, 500)
     prefix = call.arguments.get("letter", "").strip() or (call.query_parameters or {}).get("letter", "")[:LETTER_CHARS]
-    names, more = page_of(call.site.wiki.names(prefix=prefix, limit=rows + 1), rows)
+    names, more = call.site.wiki.names_part(prefix=prefix, limit=rows)
     onward = site_path("pageindex", letter=prefix) if more else ""
     return call.site.fragment("letters.html", letters=by_letter(names), onward=onward)
 
@@ -116,7 +116,7 @@ def recentchanges(call: ActionCall) -> str:
     minor = call.word("minor") != "hide"
     found = changes(call.site.wiki, ChangeFilter(minor=minor), limit=call.number("limit", 20, 200)).changes
     days = days_folded(found, call.site.visitor.settings.zone_info)
-    return call.site.fragment("changes.html", days=days, newest={}, filtered=False)
+    return call.site.fragment("changes.html", days=days, newest={}, filtered=False, onward="")
 
 
 def contributors(call: ActionCall) -> str:
@@ -172,7 +172,7 @@ def _user(call: ActionCall) -> str:
 
 
 def _listed(call: ActionCall, found: list[ListedComment]) -> str:
-    return call.site.fragment("comment_days.html", days=by_day(found, call.site.visitor.settings.zone_info))
+    return call.site.fragment("comment_days.html", days=by_day(found, call.site.visitor.settings.zone_info), onward="")
 
 
 ACTIONS: Final[Mapping[str, Action]] = {

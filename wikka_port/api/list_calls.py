@@ -21,6 +21,7 @@ from wikka_port.api.records import (
     SomeNames,
     Words,
 )
+from wikka_port.rights.readable_lists import CHANGES
 from wikka_port.search.query import parse
 from wikka_port.texts import _
 
@@ -31,12 +32,8 @@ LATE_MS: Final = 60 * 1000
 
 def list_pages(call: Call) -> Response:
     given: SomeNames = call.parameters
-    found = call.site.wiki.names(start=given.start, prefix=given.prefix, limit=given.limit + 1)
-    return answer(_names(found, given.limit))
-
-
-def _names(found: list[str], limit: int) -> PageNames:
-    return PageNames(names=found[:limit], next=found[limit] if len(found) > limit else None)
+    names, following = call.site.wiki.names_part(start=given.start, prefix=given.prefix, limit=given.limit)
+    return answer(PageNames(names=names, next=following or None))
 
 
 def list_backlinks(call: Call) -> Response:
@@ -48,11 +45,10 @@ def list_backlinks(call: Call) -> Response:
         own, current = files.find(given.file)
         if current is None:
             raise Rejected(404, _("{page} has no file {name}.", page=files.page, name=given.file))
-        found = files.used_on(own, current, after=given.after, limit=given.limit + 1)
+        names, following = files.used_on_part(own, current, after=given.after, limit=given.limit)
     else:
-        found = call.site.wiki.backlinks(given.name, after=given.after, limit=given.limit + 1)
-    names = found[: given.limit]
-    return answer(PageNames(names=names, next=names[-1] if len(found) > given.limit else None))
+        names, following = call.site.wiki.backlinks_part(given.name, after=given.after, limit=given.limit)
+    return answer(PageNames(names=names, next=following or None))
 
 
 def search(call: Call) -> Response:
@@ -79,20 +75,25 @@ def search(call: Call) -> Response:
 def list_changes(call: Call) -> Response:
     """Return changes in the order of their times, from a token on; a change may come twice, and none is left out.
 
-    The token never passes the last LATE_MS, in which entries with earlier times may still come.
+    The token never passes the last LATE_MS, in which entries with earlier times may still come.  It is sealed if it may
+    be the place of a change that the caller may not read.
     """
     given: Since = call.parameters
     site, now = call.site, site_ms(call)
+    opened = site.wiki.places.opened(CHANGES, given.since)
+    since = given.since if opened is None else opened
     try:
-        start = schema.change_place(now - FIRST_MS) if not given.since else schema.parse_change_place(given.since)
+        start = schema.change_place(now - FIRST_MS) if not given.since else schema.parse_change_place(since)
     except ValueError:
         raise Rejected(422, _("This is no token of changes: take “next” of the preceding answer.")) from None
     site.wiki.settle("", site.config.settle_s)
-    found, end, more = site.wiki.changes_since(start, limit=given.limit)
+    found = site.wiki.changes_since(start, limit=given.limit)
     settled = schema.change_place(now - LATE_MS)
-    following = max(end, settled) if more else settled  # the larger place is the earlier one
-    records = [ChangeRecord.of(one) for one in found]
-    return answer(Changes(changes=records, next=min(start, following).decode(), more=more))
+    following = min(start, max(found.place, settled) if found.more else settled)  # the larger place is the earlier one
+    known = {settled, *([found.place] if found.is_visible else []), *([start] if opened is None else [])}
+    token = following.decode() if following in known else site.wiki.places.sealed(CHANGES, following.decode())
+    records = [ChangeRecord.of(one) for one in found.changes]
+    return answer(Changes(changes=records, next=token, more=found.more))
 
 
 def site_ms(call: Call) -> int:

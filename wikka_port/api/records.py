@@ -5,6 +5,7 @@ Times are milliseconds since 1970, UTC.  ``etag`` is the entity tag of the opera
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -18,6 +19,7 @@ from wikka_port.notices.notice_rows import COMMENT, PLACE_CHARS
 from wikka_port.page_rows import Page, Revision
 from wikka_port.rights.guarded_notices import ListedNotice, ListedWatch
 from wikka_port.schema import OF_ACCOUNTS
+from wikka_port.sealed_places import SEALED_CHARS
 
 LIMIT_MAX: Final = 500  # of items in one answer
 _PAGE: Final = "The name of a page."
@@ -63,7 +65,7 @@ class DeletedPage(Parameters, frozen=True):
 
 class SomeNames(Parameters, frozen=True):
     prefix: Annotated[str, Meta(max_length=MAX_NAME_BYTES, description="How the names begin.")] = ""
-    start: Annotated[str, Meta(max_length=MAX_NAME_BYTES, description="`next` of the preceding answer.")] = ""
+    start: Annotated[str, Meta(max_length=SEALED_CHARS, description="`next` of the preceding answer, or a name.")] = ""
     limit: Limit = 100
 
 
@@ -80,7 +82,7 @@ class OneRevision(Parameters, frozen=True):
 
 class SomeBacklinks(Parameters, frozen=True):
     name: PageName
-    after: Annotated[str, Meta(max_length=255, description="`next` of the preceding answer.")] = ""
+    after: Annotated[str, Meta(max_length=SEALED_CHARS, description="`next` of the preceding answer.")] = ""
     file: Annotated[str, Meta(max_length=200, description="A file of the page: the pages that use it.")] = ""
     limit: Limit = 100
 
@@ -91,7 +93,9 @@ class Words(Parameters, frozen=True):
 
 
 class Since(Parameters, frozen=True):
-    since: Annotated[str, Meta(max_length=80, description="`next` of the preceding answer; without it, a day.")] = ""
+    since: Annotated[
+        str, Meta(max_length=SEALED_CHARS, description="`next` of the preceding answer; without it, a day.")
+    ] = ""
     limit: Limit = 100
 
 
@@ -314,6 +318,7 @@ class CommentRecord(Record, frozen=True):
     answers: int | None
     state: Literal["shown", "held", "deleted"]
     edited: Milliseconds | None
+    etag: str
 
     @classmethod
     def of(cls, one: Comment, page_format: str) -> CommentRecord:
@@ -327,7 +332,14 @@ class CommentRecord(Record, frozen=True):
             answers=one.parent or None,
             state=_STATES[one.state],
             edited=one.edited_ms or None,
+            etag=comment_etag(one),
         )
+
+
+def comment_etag(one: Comment) -> str:
+    """Return the state of a comment, as far as everybody may know it: of a removed one not the text."""
+    shown = f"{one.number} {one.edited_ms} {one.state} {one.text if one.is_visible else ''}"
+    return f'"{one.number}.{hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()[:16]}"'
 
 
 class Comments(Record, frozen=True):

@@ -17,7 +17,6 @@ from typing import Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
-from wikka_port.change_lists import page_of
 from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
 from wikka_port.files.content_types import ALL
 from wikka_port.files.file_html import is_picture
@@ -225,7 +224,7 @@ def _file_page(
     problem: str,
 ) -> Response:
     versions = files.versions(file)
-    users, more = page_of(files.used_on(file, current, limit=USERS_LISTED + 1), USERS_LISTED)
+    users, more = files.used_on_part(file, current, limit=USERS_LISTED)
     return form_page(
         site,
         request,

@@ -57,12 +57,12 @@ def handle_backlinks(site: Site, request: Request, name: str) -> Response:
         own, current = files.find(file)
         if current is None:
             return missing_file(site, name, file)
-        found = files.used_on(own, current, after=after, limit=size + 1)
+        names, following = files.used_on_part(own, current, after=after, limit=size)
     else:
-        own, found = "", site.wiki.backlinks(name, after=after, limit=size + 1)
-    names, more = page_of(found, size)
+        own = ""
+        names, following = site.wiki.backlinks_part(name, after=after, limit=size)
     query = {"file": own} if own else {}
-    onward = page_path(name, "backlinks", after=names[-1], **query) if more else ""
+    onward = page_path(name, "backlinks", after=following, **query) if following else ""
     return site.html("backlinks.html", page_name=name, names=names, onward=onward, file=own)
 
 
@@ -70,7 +70,7 @@ def handle_tree(site: Site, request: Request, name: str) -> Response:
     """Show the pages above, beside and right below a page; ``?format=json`` gives the script of the page the same."""
     site.wiki.access.require(name, Privilege.READ)
     prefix = searched_prefix(name)
-    names, more = page_of(site.wiki.names(prefix=prefix, limit=TREE_NAMES + 1), TREE_NAMES)
+    names, more = site.wiki.names_part(prefix=prefix, limit=TREE_NAMES)
     if more and prefix != f"{name}/":  # those right below the page may stand behind the names that were looked through
         names = [*names, *site.wiki.names(prefix=f"{name}/", limit=TREE_NAMES)]
     existing = site.wiki.access.listed(site.wiki.existing([*pages_above(name), name]))
@@ -88,8 +88,8 @@ def handle_tree(site: Site, request: Request, name: str) -> Response:
 
 def handle_orphaned_pages(site: Site, request: Request, name: str) -> Response:
     size = site.config.list_rows
-    names, more = page_of(site.wiki.orphaned(after=request.args.get("after", ""), limit=size + 1), size)
-    onward = site_path("orphanedpages", after=names[-1]) if more else ""
+    names, following = site.wiki.orphaned_part(after=request.args.get("after", ""), limit=size)
+    onward = site_path("orphanedpages", after=following) if following else ""
     return site.html("orphanedpages.html", names=names, onward=onward)
 
 
@@ -107,11 +107,11 @@ def handle_page_index(site: Site, request: Request, name: str) -> Response:
     start = request.args.get("start", "")
     prefix = request.args.get("letter", "")
     size = site.config.list_rows
-    names = site.wiki.names(start=start, prefix=prefix, limit=size + 1)
-    onward = site_path("pageindex", letter=prefix, start=names[size]) if len(names) > size else ""
+    names, following = site.wiki.names_part(start=start, prefix=prefix, limit=size)
+    onward = site_path("pageindex", letter=prefix, start=following) if following else ""
     return site.html(
         "pageindex.html",
-        letters=by_letter(names[:size]),
+        letters=by_letter(names),
         alphabet=[(initial, initial.upper()) for initial in site.initials.get()],
         letter=folded(prefix),
         onward=onward,

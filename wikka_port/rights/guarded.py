@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from wikka_port.accounts.deactivation import Edits
+from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.tables import user_row
 from wikka_port.editing.kept_drafts import Drafts
 from wikka_port.editing.suggestions import Suggestions
@@ -22,7 +23,7 @@ from wikka_port.names import normalise
 from wikka_port.notices.mentions import mentioned
 from wikka_port.notices.watching import TooManyWatches
 from wikka_port.page_rows import Page, Revision
-from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki
+from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.access import PageAccess
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.guarded_files import GuardedFiles, ReadableUses
@@ -40,7 +41,9 @@ class GuardedWiki(ReadableLists):
     def __init__(
         self, wiki: Wiki, visitor: Visitor, before_expensive_read: Callable[[], object] = lambda: None
     ) -> None:
-        super().__init__(wiki, PageAccess(wiki, visitor), before_expensive_read)
+        super().__init__(
+            wiki, PageAccess(wiki, visitor), before_expensive_read, lambda: Directory(wiki.rows, clock_ms).secret
+        )
         self.visitor = visitor
         self._wiki = wiki
 
@@ -161,7 +164,7 @@ class GuardedWiki(ReadableLists):
         """
         name = normalise(name)
         self.access.require(name, Privilege.READ)
-        uses = ReadableUses(self._wiki, self.access, self.files_of, self._before_expensive_read)
+        uses = ReadableUses(self._wiki, self.access, self.files_of, self._before_expensive_read, self.places)
         return GuardedFiles(self._wiki.files, self.access, self.visitor, name, uses, owners)
 
     def comments_of(self, page: Page, browsers: Collection[str] = ()) -> GuardedComments:

@@ -18,7 +18,7 @@ from wikka_port.files.refusals import NoSavedPage
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.thumbnails import Thumbnail, widths_of
 from wikka_port.files.uploading import UploadWriter
-from wikka_port.limits import FILE_PAGES_MAX, LISTED_QUICK, LISTED_STEP, REASON_CHARS_MAX
+from wikka_port.limits import FILE_PAGES_MAX, LISTED_QUICK, LISTED_SCANNED, LISTED_STEP, REASON_CHARS_MAX
 from wikka_port.markup.fragments import FileReference
 from wikka_port.moving.mover import By
 from wikka_port.names import pages_above
@@ -26,8 +26,10 @@ from wikka_port.rights.access import PageAccess
 from wikka_port.rights.guarded_waiting import GuardedWaiting
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.schema import name_row
+from wikka_port.sealed_places import SealedPlaces
 from wikka_port.visitors import Visitor
 
+_USES: Final = "uses"  # a kind of lists (``sealed_places``)
 _USES_STEP: Final = 50  # pages whose files, and those of the pages above, are read together
 
 
@@ -49,8 +51,10 @@ class ReadableUses:
         access: PageAccess,
         files_of: Callable[[Collection[str]], Mapping[str, Files]],
         before_expensive_read: Callable[[], object],
+        places: SealedPlaces,
     ) -> None:
         """``files_of`` returns the files of those of the pages that may be read."""
+        self._places = places
         self._lists = lists
         self._access = access
         self._files_of = files_of
@@ -58,23 +62,31 @@ class ReadableUses:
 
     def pages(
         self, page: str, file: str, shared_page: str, *, is_there: bool, after: str = "", limit: int
-    ) -> list[str]:
-        """Return up to ``limit`` pages that use a file, in the order of keys; of a removed file those that name it."""
+    ) -> tuple[list[str], str]:
+        """Return up to ``limit`` pages that use a file, in the order of keys; of a removed file those that name it.
+
+        With them comes the ``after`` of the next part, "" at the end (``name_parts``).
+        """
+        opened = self._places.opened(_USES, after)
+        after = after if opened is None else opened
         found: list[str] = []
-        looked, step = 0, limit
-        while len(found) < limit:
+        looked, step = 0, limit + 1
+        while True:
             items = self._lists.naming(page, file, shared=page == shared_page, after=after, limit=step)
             kept = self._access.listed(name for name, _ in items)
             unsure = [name for name, is_sure in items if name in kept and not is_sure]
             meant = self._meaning(page, file, unsure, shared_page, is_there)
             found += [name for name, is_sure in items if name in kept and (is_sure or name in meant)]
             looked += len(items)
+            if len(found) > limit:
+                return found[:limit], found[limit - 1]
             if len(items) < step:
-                break
+                return found, ""
             after, step = items[-1][0], LISTED_STEP
+            if looked >= max(limit, LISTED_SCANNED):
+                return found, self._places.sealed(_USES, after)
             if looked > LISTED_QUICK:
                 self._before_expensive_read()
-        return found[:limit]
 
     def _meaning(self, page: str, file: str, names: Sequence[str], shared_page: str, is_there: bool) -> set[str]:
         """Return those of the ``names`` whose texts mean the file of ``page`` by its name alone."""
@@ -164,14 +176,18 @@ class GuardedFiles:
         """Return a smaller version of a picture that this object, or the page, has; None if it is not made (yet)."""
         return self._files.thumbnail(version.sha256, width) if width in widths_of(version) else None
 
-    def used_on(self, name: str, current: CurrentFile, *, after: str = "", limit: int) -> list[str]:
-        """Return readable pages whose texts name a file, in the order of keys, from the page ``after`` on.
+    def used_on(self, name: str, current: CurrentFile, *, limit: int) -> list[str]:
+        """Return readable pages whose texts name a file; fewer than there are if LISTED_SCANNED were read."""
+        return self.used_on_part(name, current, limit=limit)[0]
 
-        If they fit into ``limit``, and ``after`` is not given, the list is alphabetical.
+    def used_on_part(self, name: str, current: CurrentFile, *, after: str = "", limit: int) -> tuple[list[str], str]:
+        """Return readable pages whose texts name a file, and the ``after`` of the next part, "" at the end.
+
+        They are in the order of keys; if one part has all of them, alphabetical.
         """
         shared = self._files.config.shared_page
-        found = self._uses.pages(self.page, name, shared, is_there=current.is_there, after=after, limit=limit)
-        return found if after or len(found) >= limit else sorted(found, key=name_row)
+        found, onward = self._uses.pages(self.page, name, shared, is_there=current.is_there, after=after, limit=limit)
+        return (found if after or onward else sorted(found, key=name_row)), onward
 
     # --- writing -----------------------------------------------------------------------------------
 

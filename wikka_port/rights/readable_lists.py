@@ -1,21 +1,27 @@
 """The lists of a wiki, and its counts, without the pages that the visitor may not read.
 
-The filter is ``access.listed``.  Lists of ``listings`` without a method here are not available to visitors.  A list
-reads on until it has the requested number of names; after LISTED_QUICK names read it calls ``before_expensive_read``.
-For a visitor who may read all pages nothing is filtered, and nothing more is read.
+The filter is ``access.listed``.  Lists of ``listings`` without a method here are not available to visitors.  A list of
+changes reads on, and stops, as those of names do (``name_parts``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 
 from wikka_port.comments.recent_comments import ListedComment
-from wikka_port.limits import COMMENTS_SCANNED, LISTED_QUICK, LISTED_STEP, RANDOM_TRIES, SEARCHED_NAMES
-from wikka_port.listings import Listings, RecentChange
+from wikka_port.limits import (
+    COMMENTS_SCANNED,
+    LISTED_QUICK,
+    LISTED_SCANNED,
+    LISTED_STEP,
+    RANDOM_TRIES,
+    SEARCHED_NAMES,
+)
+from wikka_port.listings import RecentChange
 from wikka_port.names import page_key
-from wikka_port.rights.access import PageAccess
+from wikka_port.rights.name_parts import NameParts
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import folded, name_row
 from wikka_port.search import nearest
@@ -24,66 +30,27 @@ from wikka_port.search.query import Query
 from wikka_port.search.searching import Results
 from wikka_port.search.suggesting import HeadingOf
 
-T = TypeVar("T")
+CHANGES: Final = "changes"  # kinds of lists (``sealed_places``)
+_COMMENTS: Final = "comments"
 
 
-class ReadableLists:
-    __slots__ = ("_before_expensive_read", "_lists", "access")
+@dataclass(frozen=True, slots=True)
+class FollowedChanges:
+    changes: list[RecentChange]  # the oldest first
+    place: bytes  # to go on after
+    more: bool
+    is_visible: bool  # whether the place is that of the last of the changes; else it may be that of a hidden page
 
-    def __init__(self, lists: Listings, access: PageAccess, before_expensive_read: Callable[[], object]) -> None:
-        """Call ``before_expensive_read``, which may raise, before a long read for one list."""
-        self.access = access
-        self._lists = lists
-        self._before_expensive_read = before_expensive_read
 
-    def _gathered(self, fetch: Callable[[T | None, int], list[T]], name_of: Callable[[T], str], limit: int) -> list[T]:
-        """Return up to ``limit`` items that may be read; ``fetch(last, n)`` returns up to n items after ``last``."""
-        if self.access.sees_all():
-            return fetch(None, limit)
-        found: list[T] = []
-        last: T | None = None
-        looked, step = 0, limit
-        while len(found) < limit:
-            items = fetch(last, step)
-            kept = self.access.listed(name_of(item) for item in items)
-            found += [item for item in items if name_of(item) in kept]
-            looked += len(items)
-            if len(items) < step:
-                break
-            last, step = items[-1], LISTED_STEP
-            if looked > LISTED_QUICK:
-                self._before_expensive_read()
-        return found[:limit]
+class ReadableLists(NameParts):
+    __slots__ = ()
 
     def _kept(self, found: list[str], limit: int) -> list[str]:
         kept = self.access.listed(found)
         return [name for name in found if name in kept][:limit]
 
-    def names(self, *, start: str = "", prefix: str = "", limit: int = 500) -> list[str]:
-        def fetch(last: str | None, number: int) -> list[str]:
-            if last is None:
-                return self._lists.names(start=start, prefix=prefix, limit=number)
-            found = self._lists.names(start=last, prefix=prefix, limit=number + 1)
-            return found[1:] if found[:1] == [last] else found[:number]
-
-        return self._gathered(fetch, str, limit)
-
     def owned(self, owner: str, *, limit: int) -> list[str]:
         return self._kept(self._lists.owned(owner, limit=limit), limit)
-
-    def orphaned(self, *, after: str = "", limit: int = 200) -> list[str]:
-        return self._gathered(lambda last, n: self._lists.orphaned(after=last or after, limit=n), str, limit)
-
-    def backlinks(self, name: str, *, after: str = "", limit: int = 500) -> list[str]:
-        """Return readable pages that link to ``name``.  Raises NotAllowed if ``name`` may not be read."""
-        name = self.access.check_readable(name)
-
-        def fetch(last: str | None, number: int) -> list[str]:
-            found = self._lists.backlinks(name, after=last or after, limit=number)
-            return sorted(found, key=page_key)  # a complete list comes in alphabetical order
-
-        found = self._gathered(fetch, str, limit)
-        return found if after or len(found) >= limit else sorted(found, key=name_row)
 
     def wanted(self, *, after: str = "", limit: int = 200) -> list[tuple[str, int]]:
         """Return wanted names with the number of readable pages that link to them; names without any are left out."""
@@ -182,8 +149,8 @@ class ReadableLists:
                 return
             start = names[-1]
 
-    def changes_since(self, place: bytes, *, limit: int) -> tuple[list[RecentChange], bytes, bool]:
-        """Return changes of readable pages after ``place``, oldest first; the last one's place; whether more follow."""
+    def changes_since(self, place: bytes, *, limit: int) -> FollowedChanges:
+        """Return changes of readable pages after ``place``."""
         shown: list[RecentChange] = []
         last, looked, step = place, 0, limit
         while True:
@@ -194,21 +161,24 @@ class ReadableLists:
                     shown.append(change)
                     last = at
                 if len(shown) == limit:
-                    return shown, last, more or number < len(found)
+                    return FollowedChanges(shown, last, more or number < len(found), is_visible=True)
             if not more:
-                return shown, last, False
+                return FollowedChanges(shown, last, False, is_visible=bool(shown))
             place, step = found[-1][0], LISTED_STEP
             looked += len(found)
+            if looked >= max(limit, LISTED_SCANNED):
+                return FollowedChanges(shown, place, True, is_visible=place == last)
             if looked > LISTED_QUICK:
                 self._before_expensive_read()
 
     def recent_comments(self, *, user: str = "", before: str = "", limit: int = 50) -> tuple[list[ListedComment], str]:
         """Return the newest comments that may be read, or those of an account, and the token to continue with.
 
-        The token is that of the last comment returned.  At most COMMENTS_SCANNED rows are read: then the list ends.
+        The token is that of the last comment returned.  At most COMMENTS_SCANNED rows are read: then the list may be
+        short though others follow, and the token is a sealed one.
         """
         found: list[ListedComment] = []
-        token, looked = before, 0
+        token, looked = self._after(_COMMENTS, before), 0
         while looked < COMMENTS_SCANNED:
             step = self._lists.recent_comments(user=user, before=token, limit=LISTED_STEP if looked else limit)
             kept = self.access.listed((one.page for one in step.found), Privilege.COMMENT_READ)
@@ -221,7 +191,7 @@ class ReadableLists:
             looked += LISTED_STEP
             if looked > LISTED_QUICK:
                 self._before_expensive_read()
-        return found, found[-1].token if found else ""
+        return found, self.places.sealed(_COMMENTS, token)
 
     def count_comments(self) -> int:
         """Count the comments that may be read.  O(pages with comments)."""
@@ -234,7 +204,11 @@ class ReadableLists:
                 return total
 
     def changes(self, *, before: str = "", limit: int = 50) -> tuple[list[RecentChange], str]:
-        """Return changes of readable pages; the token is that of the last one shown, so that it reveals no other."""
+        """Return changes of readable pages, the newest first, and the token of the next part, "" at the end.
+
+        The token is that of the last one shown, so that it reveals no other; a sealed one if LISTED_SCANNED were read.
+        """
+        before = self._after(CHANGES, before)
         if self.access.sees_all():
             return self._lists.changes(before=before, limit=limit)
         found: list[RecentChange] = []
@@ -253,5 +227,7 @@ class ReadableLists:
                 return found, onward
             token, step = onward, LISTED_STEP
             looked += len(items)
+            if looked >= max(limit, LISTED_SCANNED):
+                return found, self.places.sealed(CHANGES, token)
             if looked > LISTED_QUICK:
                 self._before_expensive_read()
