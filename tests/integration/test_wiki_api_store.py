@@ -12,6 +12,7 @@ from tests.support.api_client import ApiClient, ApiScene
 from tests.support.stored_wiki import stored_wiki
 from wikka_port.accounts.tables import AUDIT
 from wikka_port.api.list_calls import LATE_MS
+from wikka_port.moving.mover import Mover
 
 
 @pytest.fixture
@@ -24,7 +25,8 @@ def test_a_page_is_moved_with_its_links_and_deleted(scene: ApiScene) -> None:
     rita = scene.program("Rita")
     assert rita.save("Old", "A text.").status_code == 201
     assert rita.save("Linking", "To [[Old]].").status_code == 201
-    moved = rita.call("POST", "/page/move", query_string={"name": "Old"}, json={"to": "New", "links": True})
+    given = {"query_string": {"name": "Old"}, "json": {"to": "New", "links": True}}
+    moved = rita.call("POST", "/page/move", headers={"If-Match": rita.etag("Old")}, **given)
     assert moved.status_code == 200, moved.text
     assert moved.json is not None
     assert moved.json["name"] == "New"
@@ -56,6 +58,35 @@ def test_administrators_erase_a_revision_when_they_are_sure(scene: ApiScene) -> 
     assert rita.get("/page", name="Page").json["text"] == "harmless"
     notes = [cells[b"a:note"] for _, cells in scene.wiki.rows.scan(AUDIT) if cells[b"a:what"] == b"erase revision"]
     assert b"Page: revision 1. by mistake" in notes
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", "/page"), ("POST", "/page/move")])
+def test_an_edit_that_comes_between_is_neither_deleted_nor_moved(
+    scene: ApiScene, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    """The edit is saved after the call has read the page, and before it moves it."""
+    rita, wiki = scene.program("Rita"), scene.wiki
+    rita.save("Page", "One.")
+    given: dict[str, Any] = {"query_string": {"name": "Page"}, **({"json": {"to": "New"}} if method == "POST" else {})}
+    intended = Mover._attempted
+
+    def edited_before(self: Mover, name: str, *rest: Any) -> Any:
+        page = wiki.page(name)
+        wiki.save(name, f"Ada's {page.number}.", author="Ada", base=page.number)
+        return intended(self, name, *rest)
+
+    monkeypatch.setattr(Mover, "_attempted", edited_before)
+    late = rita.call(method, path, headers={"If-Match": rita.etag("Page")}, **given)
+    assert late.status_code == 412, late.text
+    assert late.json is not None
+    assert late.json["current"]["text"] == "Ada's 1."
+    assert late.headers["ETag"] == rita.etag("Page")
+    assert rita.get("/page", name="Page").json["text"] == "Ada's 1."
+    assert wiki.mover.journal.opened() == {}
+    whatever = rita.call(method, path, headers={"If-Match": "*"}, **given)
+    assert whatever.status_code == 200, whatever.text
+    gone = rita.get("/page", name="Page")
+    assert gone.status_code == 404 or gone.json["text"].startswith("#REDIRECT [[New")
 
 
 def test_who_follows_changes_gets_each_of_them_and_no_hidden_one(scene: ApiScene) -> None:

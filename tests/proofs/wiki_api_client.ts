@@ -49,7 +49,11 @@ assert.ok(found.data?.hits.some((hit) => hit.name === name));
 const changes = await wiki.listChanges({ query: { limit: 500 } });
 assert.ok(changes.data?.changes.some((one) => one.name === name && one.number === 2));
 
-const moved = await wiki.movePage({ query: { name }, body: { to: "Notes/Moved", redirect: false } });
+const moved = await wiki.movePage({
+  query: { name },
+  headers: { "If-Match": changed.data!.etag },
+  body: { to: "Notes/Moved", redirect: false },
+});
 assert.equal(moved.data?.name, "Notes/Moved", JSON.stringify(moved.error));
 assert.equal((await wiki.readPage({ query: { name } })).response?.status, 404);
 const page = await wiki.readPage({ query: { name: "Notes/Moved" } });

@@ -12,8 +12,10 @@ from wikka_port.antispam.judging import Verdict
 from wikka_port.antispam.submissions import judged, note_accepted
 from wikka_port.api import records
 from wikka_port.api.call import Call, Rejected, answer, no_content
-from wikka_port.api.page_calls import existing_page, review_answer
-from wikka_port.api.records import CommentRecord, Comments
+from wikka_port.api.page_calls import existing_page, precondition_of, review_answer
+from wikka_port.api.preconditions import Precondition
+from wikka_port.api.records import CommentRecord, Comments, comment_etag
+from wikka_port.comments.comment_rows import Comment
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.comments.threads import OLDEST
 from wikka_port.drafts import draft_of
@@ -120,7 +122,13 @@ def add_comment(call: Call) -> Response:
     made = comments.add(new)
     note_accepted(call.site)
     call.site.wiki.settle("", call.site.config.settle_s)
-    return answer(CommentRecord.of(made, page.markup), 201)
+    return answer(CommentRecord.of(made, page.markup), 201, comment_etag(made))
+
+
+def _check_state(before: Precondition, comment: Comment) -> None:
+    """Raise Rejected (412) if the comment is not in the state of the precondition."""
+    if not before.is_for_any and before.match != comment_etag(comment):
+        raise Rejected(412, _("The comment was changed meanwhile."))
 
 
 def _new(call: Call, page: Page, text: str, form: str, parent: int = 0) -> NewComment:
@@ -136,25 +144,36 @@ def _new(call: Call, page: Page, text: str, form: str, parent: int = 0) -> NewCo
 
 
 def edit_comment(call: Call) -> Response:
-    """Replace the text of the caller's own comment, for as long as its author may."""
+    """Replace the text of the caller's own comment, for as long as its author may.
+
+    A text that the comment has already changes nothing, whatever the precondition says: so the same request may be sent
+    twice.
+    """
     given: records.CommentText = call.body
+    before = precondition_of(call, takes_new=False)
     page, comments = _comments(call)
     text, number, now_ms = _checked_text(given.text, page), call.parameters.number, call.site.accounts.clock_ms()
     comments.require_post()
     _take_comment(call)
-    verdict = _judged(call, comments.require_edit(number, now_ms), text)
+    former = comments.require_edit(number, now_ms)
+    if former.text == text:
+        return answer(CommentRecord.of(former, page.markup), etag=comment_etag(former))
+    _check_state(before, former)
+    verdict = _judged(call, former.text, text)
     if verdict.action == "review":
         new = _new(call, page, text, f"{comments.history.decode()} {number}")
         return _under_review(call, page, comments.history, new, verdict, edit=number)
-    comments.edit(number, text, now_ms)
+    comments.edit(number, text, now_ms, lambda comment: _check_state(before, comment))
     page, comments = _comments(call)
-    return answer(CommentRecord.of(comments.comment_at(number), page.markup))
+    changed = comments.comment_at(number)
+    return answer(CommentRecord.of(changed, page.markup), etag=comment_etag(changed))
 
 
 def remove_comment(call: Call) -> Response:
     """Remove a comment; its answers stay, and a browser brings it back."""
     given: records.OneComment = call.parameters
+    before = precondition_of(call, takes_new=False)
     _page, comments = _comments(call)
     _take_comment(call)
-    comments.remove(given.number)
+    comments.remove(given.number, lambda comment: _check_state(before, comment))
     return no_content()

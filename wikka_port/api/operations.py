@@ -92,6 +92,7 @@ OPERATIONS: Final = (
         *("POST", "/page/move", "movePage", N_("Rename a page"), WRITE, page_calls.move_page, records.OfPage),
         {200: records.Moved},
         body=records.NewName,
+        preconditions="change",
         refusals=(409,),
     ),
     Operation(
@@ -142,11 +143,13 @@ OPERATIONS: Final = (
         *(comment_calls.edit_comment, records.OneComment),
         {200: records.CommentRecord, 202: records.TextUnderReview},
         body=records.CommentText,
+        preconditions="change",
         refusals=(409,),
     ),
     Operation(
         *("DELETE", "/page/comment", "removeComment", N_("Remove a comment; its answers stay"), WRITE),
         *(comment_calls.remove_comment, records.OneComment, {204: None}),
+        preconditions="change",
         refusals=(409,),
     ),
     Operation(

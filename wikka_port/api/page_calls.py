@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -38,9 +39,11 @@ from wikka_port.editing.suggestions import TooMany
 from wikka_port.files.conditional import is_unmodified
 from wikka_port.forms import take_edit
 from wikka_port.handlers.deletion import BAD_REASON, SURE_TO_ERASE
-from wikka_port.handlers.judgement import RETRY_S, keep_text
+from wikka_port.handlers.judgement import RETRY_S, keep_text, marked
 from wikka_port.handlers.moves import BAD_NAME, begin_jobs
 from wikka_port.handlers.saving import save_whole, settle
+from wikka_port.moving.journal import Move
+from wikka_port.moving.refusals import OtherRevision
 from wikka_port.names import normalise
 from wikka_port.page_languages import known
 from wikka_port.page_rows import Page, is_revision
@@ -54,7 +57,7 @@ from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 
 _NO_PRECONDITION: Final = N_(
-    "A change says what it begins from: If-Match with the page's ETag, or If-None-Match: * for a new page."
+    "A change says what it begins from: If-Match with the ETag of what it changes, or If-None-Match: * for a new page."
 )
 _CHANGED: Final = N_("The page was changed meanwhile.")
 
@@ -127,7 +130,7 @@ def write_page(call: Call) -> Response:
         return _under_review(call, name, draft, stored.page, verdict)
     if verdict.action != "accept":
         raise Rejected(422, str(verdict))
-    saved = save_whole(site, name, draft, stored, was_stored=False)
+    saved = save_whole(site, name, marked(site, draft, verdict), stored, was_stored=False)
     if saved is not None:
         note_accepted(site)
         settle(site, saved)
@@ -175,6 +178,19 @@ def _require_current(call: Call, page: Page, before: Precondition) -> None:
         raise Rejected(412, _(_CHANGED), PageRecord.of(page))
 
 
+def _newest_of(before: Precondition, page: Page) -> tuple[int, str] | None:
+    """Return number and token of the revision to be moved, or None for whichever there is."""
+    return None if before.is_for_any else (page.number, page.token)
+
+
+def _unless_changed(call: Call, page: Page, move: Callable[[], Move]) -> Move:
+    """Move a page.  Raises Rejected (412), with the page as it is, if it was saved since it was read."""
+    try:
+        return move()
+    except OtherRevision as changed:
+        raise Rejected(412, str(changed), PageRecord.of(existing_page(call.site, page.name))) from changed
+
+
 def delete_page(call: Call) -> Response:
     """Delete a page; it can be brought back in a browser."""
     given: DeletedPage = call.parameters
@@ -184,7 +200,8 @@ def delete_page(call: Call) -> Response:
     take_edit(call.site, call.request)
     if why := words_refusal(call.site, call.request, given.reason):
         raise Rejected(422, _(BAD_REASON, why=why))
-    move = call.site.wiki.moves.delete(page.name, given.reason)
+    newest = _newest_of(before, page)
+    move = _unless_changed(call, page, lambda: call.site.wiki.moves.delete(page.name, given.reason, newest=newest))
     call.site.wiki.settle("", call.site.config.settle_s)
     return answer(Deleted(name=move.source))
 
@@ -193,14 +210,21 @@ def move_page(call: Call) -> Response:
     """Rename a page; with ``links`` and ``subpages`` a job of the caller does the rest after the answer."""
     site, given = call.site, call.body
     assert isinstance(given, NewName)
+    before = precondition_of(call, takes_new=False)
     page, new = existing_page(site, call.parameters.name), normalise(given.to)
+    _require_current(call, page, before)
     odd = name_refusal(site, new, leaving=page.name)
     if odd:
         raise Rejected(422, odd)
     take_edit(call.site, call.request)
     if why := words_refusal(site, call.request, given.reason, name=new, former_name=page.name):
         raise Rejected(422, _(BAD_NAME, why=why))
-    move = site.wiki.moves.rename(page.name, new, redirect=given.redirect, reason=given.reason)
+    newest = _newest_of(before, page)
+
+    def rename() -> Move:
+        return site.wiki.moves.rename(page.name, new, redirect=given.redirect, reason=given.reason, newest=newest)
+
+    move = _unless_changed(call, page, rename)
     wanted = {"subpages" if given.subpages else "", "links" if given.links else ""} - {""}
     job = begin_jobs(site, wanted, move) if wanted else ""
     return answer(Moved(name=new, job=job or None))

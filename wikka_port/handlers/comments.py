@@ -269,7 +269,7 @@ def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
     """Return the answer to a text that antispam does not accept, or None.  Raises NotAllowed, StoreUnavailable."""
     site, request = answer.site, answer.request
     answer.comments.require_post()
-    former = answer.comments.require_edit(form.edit, site.accounts.clock_ms()) if form.edit else ""
+    former = answer.comments.require_edit(form.edit, site.accounts.clock_ms()).text if form.edit else ""
     verdict = judged(site, request, "comment", former, form.text)
     if verdict.action == "accept":
         return None

@@ -52,10 +52,15 @@ def judged_edit(site: Site, request: Request, name: str, draft: FormDraft) -> Ju
         return JudgedEdit(draft, stored, edit_form(site, request, name, draft, status=400, problem=str(verdict)))
     if verdict.action == "review":
         return JudgedEdit(draft, stored, _kept(site, request, name, edit, page, verdict))
-    if verdict.is_marked:
-        note = f"{_w('First edits')}: {draft.note}" if draft.note else _w("First edits")
-        draft = replace(draft, note=note[: site.config.max_note_chars])
-    return JudgedEdit(draft, stored)
+    return JudgedEdit(marked(site, draft, verdict), stored)
+
+
+def marked(site: Site, draft: FormDraft, verdict: Verdict) -> FormDraft:
+    """Return an accepted edit as it is saved: its note says so if it is one of an author's first."""
+    if not verdict.is_marked:
+        return draft
+    note = f"{_w('First edits')}: {draft.note}" if draft.note else _w("First edits")
+    return replace(draft, note=note[: site.config.max_note_chars])
 
 
 def _kept(site: Site, request: Request, name: str, edit: FormDraft, page: Page | None, verdict: Verdict) -> Response:

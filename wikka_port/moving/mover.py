@@ -69,6 +69,7 @@ from wikka_port.moving.refusals import (
     NotDeleted,
     NothingThere,
     OtherPage,
+    OtherRevision,
     SameName,
     Unsettled,
 )
@@ -102,6 +103,13 @@ T = TypeVar("T")
 
 def _anybody(_rights: PageRights) -> None:
     """Allow every move: a command is run by the operator of the wiki, who may do everything."""
+
+
+def _check_newest(name: str, row: Cells, newest: tuple[int, str] | None) -> None:
+    """Raise OtherRevision unless the newest revision in the page's ``row`` has this number and token."""
+    head = head_of(row)
+    if newest is not None and (head.number, head.token.decode(errors="replace")) != newest:
+        raise OtherRevision(name)
 
 
 def _free_for_arrival(name: str, row: Cells, over: Allow) -> int:
@@ -146,11 +154,13 @@ class Mover:
         allow: Allow = _anybody,
         over: Allow = _anybody,
         history: bytes = b"",
+        newest: tuple[int, str] | None = None,
     ) -> Move:
         """Rename a page.  Raises NothingThere, NameTaken, SameName, Busy.
 
         ``over`` checks the rights in the row of the new name.  With ``history``, the key of a page's history, it raises
-        OtherPage if a different page has the name.
+        OtherPage if a different page has the name; with ``newest``, number and token of a revision, OtherRevision if
+        the page has a newer one.
         """
         source, target = normalise(name), normalise(new)
         if source == target:
@@ -163,13 +173,14 @@ class Mover:
             if history not in (b"", head_of(row).place(page_key(source))):
                 raise OtherPage(source)
             allow(page_rights(row, row.get(schema.OWNER, b"")))
+            _check_newest(source, row, newest)
             after = _free_for_arrival(target, there, over)
             return self._intended(RENAME, source, target, b"", row, by, after=after, redirect=redirect), row
 
         return self._attempted(source, intended)
 
-    def delete(self, name: str, by: By, *, allow: Allow = _anybody) -> Move:
-        """Delete a page.  Raises NothingThere, Busy."""
+    def delete(self, name: str, by: By, *, allow: Allow = _anybody, newest: tuple[int, str] | None = None) -> Move:
+        """Delete a page.  Raises NothingThere, Busy; with ``newest``, as ``rename`` has it, OtherRevision."""
         source = normalise(name)
 
         def intended() -> tuple[Move, Cells]:
@@ -177,6 +188,7 @@ class Mover:
             if not is_there(row):
                 raise NothingThere(source)
             allow(page_rights(row, row.get(schema.OWNER, b"")))
+            _check_newest(source, row, newest)
             return self._intended(DELETE, source, source, b"", row, by), row
 
         return self._attempted(source, intended)

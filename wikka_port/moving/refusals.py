@@ -38,6 +38,13 @@ class OtherPage(NotMoved):
         )
 
 
+class OtherRevision(NotMoved):
+    """The newest revision of the page is not the one that was meant."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, _("The page was changed meanwhile."))
+
+
 class NotDeleted(NotMoved):
     def __init__(self, name: str) -> None:
         super().__init__(name, _("Among the deleted pages there is none of this name and time: {name}.", name=name))

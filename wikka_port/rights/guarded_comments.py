@@ -16,7 +16,7 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from wikka_port.comments.comment_rows import (
@@ -41,12 +41,17 @@ from wikka_port.schema import KEY_BYTES
 from wikka_port.texts import N_, _
 from wikka_port.visitors import Visitor
 
+Check = Callable[[Comment], None]  # raises if the comment is not in the state that its change begins from
 NOT_YOURS = N_("Only its author can change a comment.")
 
 
 class NotYours(CommentRefused):
     def __init__(self) -> None:
         super().__init__(_(NOT_YOURS))
+
+
+def _any_state(_comment: Comment) -> None:
+    """Accept every state: a form shows what it changes."""
 
 
 class GuardedComments:
@@ -129,13 +134,13 @@ class GuardedComments:
             return NotYours()
         return TooLate(EDITABLE_MS // 60_000) if now_ms - comment.time_ms >= EDITABLE_MS else None
 
-    def require_edit(self, number: int, now_ms: int) -> str:
-        """Return the text of the visitor's own comment.  Raises NotYours, TooLate, NoSuchComment."""
+    def require_edit(self, number: int, now_ms: int) -> Comment:
+        """Return the visitor's own comment, which he may change.  Raises NotYours, TooLate, NoSuchComment."""
         comment = self.comment_at(number)
         refused = self._edit_refusal(comment, now_ms) if comment.is_visible else NoSuchComment()
         if refused is not None:
             raise refused
-        return comment.text
+        return comment
 
     def require_post(self) -> None:
         """Raise NotAllowed unless the visitor may write comments; each change checks its right again."""
@@ -164,8 +169,11 @@ class GuardedComments:
     def add(self, new: NewComment) -> Comment:
         return self._comments.add(self.page, self._changed, new, allow=self._allow)
 
-    def edit(self, number: int, text: str, now_ms: int) -> None:
-        """Replace the text of the visitor's own comment.  Raises NotYours, TooLate, NoSuchComment."""
+    def edit(self, number: int, text: str, now_ms: int, check: Check = _any_state) -> None:
+        """Replace the text of the visitor's own comment.
+
+        Raises NotYours, TooLate, NoSuchComment, and what ``check`` raises for a comment of another text.
+        """
 
         def edited(comment: Comment) -> Comment:
             if not comment.is_visible:
@@ -175,17 +183,22 @@ class GuardedComments:
             refused = self._edit_refusal(comment, now_ms)
             if refused is not None:
                 raise refused
+            check(comment)
             return replace(comment, text=text, edited_ms=now_ms)
 
         self._comments.change(self.page, self._changed, number, edited, allow=self._allow)
 
-    def remove(self, number: int) -> None:
-        """Remove a comment; its answers stay.  Raises NotYours, NoSuchComment."""
+    def remove(self, number: int, check: Check = _any_state) -> None:
+        """Remove a comment; its answers stay.
+
+        Raises NotYours, NoSuchComment, and what ``check`` raises for a comment that is not removed yet.
+        """
 
         def removed(comment: Comment) -> Comment:
             if comment.state == REMOVED:
                 return comment
             self._check_author(comment)
+            check(comment)
             return replace(comment, state=REMOVED, removed_by=BY_OWNER if self.moderates else BY_AUTHOR)
 
         self._change_state(number, removed)

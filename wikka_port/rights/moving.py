@@ -87,8 +87,20 @@ class GuardedMoves:
 
     # --- moves -------------------------------------------------------------------------------------
 
-    def rename(self, name: str, new: str, *, redirect: bool, reason: str = "", history: bytes = b"") -> Move:
-        """Rename a page, which ``history`` identifies (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
+    def rename(
+        self,
+        name: str,
+        new: str,
+        *,
+        redirect: bool,
+        reason: str = "",
+        history: bytes = b"",
+        newest: tuple[int, str] | None = None,
+    ) -> Move:
+        """Rename a page, which ``history`` and ``newest`` identify (``Mover.rename``).
+
+        Raises NotAllowed, NotMoved, InvalidName.
+        """
         source, target = normalise(name), normalise(new)
         over = self._allow(target, Privilege.WRITE, exists=False)
         if not history:  # else it is a name that the page had before
@@ -101,6 +113,7 @@ class GuardedMoves:
             allow=self._allow_rename(source, target),
             over=over,
             history=history,
+            newest=newest,
         )
 
     def _check_no_group(self, name: str) -> None:
@@ -119,9 +132,10 @@ class GuardedMoves:
 
         return allow
 
-    def delete(self, name: str, reason: str) -> Move:
-        """Delete a page.  Raises NotAllowed, NotMoved, InvalidName."""
-        move = self.wiki.mover.delete(name, self._by(reason), allow=self._allow(normalise(name), Privilege.DELETE))
+    def delete(self, name: str, reason: str, *, newest: tuple[int, str] | None = None) -> Move:
+        """Delete a page, which ``newest`` identifies (``Mover.rename``).  Raises NotAllowed, NotMoved, InvalidName."""
+        allow = self._allow(normalise(name), Privilege.DELETE)
+        move = self.wiki.mover.delete(name, self._by(reason), allow=allow, newest=newest)
         self._note("delete page", move.source, reason)
         return move
 

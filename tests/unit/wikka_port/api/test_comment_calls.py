@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.api_client import ApiClient, ApiScene
 from wikka_port import limits
+from wikka_port.api.records import comment_etag
+from wikka_port.comments.comment_rows import REMOVED, VISIBLE, Comment
+from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.rules import PageRights, Privilege
 
 
@@ -23,8 +27,14 @@ def add(program: ApiClient, text: str, **fields: Any) -> Any:
     return program.call("POST", "/page/comments", query_string={"name": "Page"}, json={"text": text, **fields})
 
 
-def remove(program: ApiClient, number: int) -> int:
-    return program.call("DELETE", "/page/comment", query_string={"name": "Page", "number": number}).status_code
+def remove(program: ApiClient, number: int, etag: str = "*") -> int:
+    place, headers = {"name": "Page", "number": number}, {"If-Match": etag}
+    return program.call("DELETE", "/page/comment", query_string=place, headers=headers).status_code
+
+
+def change(program: ApiClient, text: str, etag: str = "*") -> Any:
+    place, headers = {"name": "Page", "number": 1}, {"If-Match": etag}
+    return program.call("PUT", "/page/comment", query_string=place, json={"text": text}, headers=headers)
 
 
 def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
@@ -49,10 +59,6 @@ def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
     assert [(one["state"], one["text"]) for one in owner_sees] == [("deleted", ""), ("shown", "An answer.")]
 
 
-def change(program: ApiClient, text: str) -> Any:
-    return program.call("PUT", "/page/comment", query_string={"name": "Page", "number": 1}, json={"text": text})
-
-
 def test_every_change_of_a_comment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "COMMENT_BURST", 3)
     monkeypatch.setattr(limits, "COMMENTS_PER_MINUTE", 1.0)
@@ -75,6 +81,49 @@ def test_an_own_comment_is_changed_for_a_while(scene: ApiScene) -> None:
     scene.web.now += 2 * 3600  # the clock of the store behind this test goes ahead
     assert change(otto, "Late.").status_code == 409
     assert scene.anonymous.get("/page/comments", name="Page").json["comments"][0]["text"] == "First."
+
+
+def test_a_change_of_a_comment_names_its_state(scene: ApiScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    otto, rita = scene.program("Otto"), scene.program("Rita")
+    made = add(otto, "Frist.")
+    first = made.json["etag"]
+    assert made.headers["ETag"] == first
+    for method, given in (("PUT", {"json": {"text": "x"}}), ("DELETE", {})):
+        place = {"name": "Page", "number": 1}
+        assert otto.call(method, "/page/comment", query_string=place, **given).status_code == 428
+    second = change(otto, "First.", first)
+    assert (second.status_code, second.json["text"]) == (200, "First.")
+    assert second.json["etag"] == second.headers["ETag"] != first
+    assert change(otto, "First.", first).json == second.json, "sent twice"
+    late = change(otto, "Over it.", first)
+    assert (late.status_code, late.json["detail"]) == (412, "The comment was changed meanwhile.")
+    assert remove(rita, 1, first) == 412
+    (read,) = scene.anonymous.get("/page/comments", name="Page").json["comments"]
+    assert (read["text"], read["etag"]) == ("First.", second.json["etag"])
+    edit = GuardedComments.edit
+
+    def edited_before(self: GuardedComments, number: int, text: str, now_ms: int, check: Any) -> None:
+        edit(self, number, "Another program's.", now_ms)
+        edit(self, number, text, now_ms, check)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(GuardedComments, "edit", edited_before)
+        assert change(otto, "Over it.", read["etag"]).status_code == 412
+    (read,) = scene.anonymous.get("/page/comments", name="Page").json["comments"]
+    assert read["text"] == "Another program's."
+    assert remove(rita, 1, second.json["etag"]) == 412
+    assert remove(rita, 1, read["etag"]) == 204
+    assert remove(rita, 1, read["etag"]) == 204, "sent twice"
+    (gone,) = rita.get("/page/comments", name="Page").json["comments"]
+    assert gone["text"] == ""
+    assert gone["etag"] != read["etag"]
+
+
+def test_the_state_of_a_removed_comment_says_nothing_of_its_text() -> None:
+    given = {"number": 1, "time_ms": 5, "author": "Ada", "signed": "key", "path": "0000001", "token": ""}
+    one, two = (Comment(text=text, state=REMOVED, **given) for text in ("a secret", "another"))
+    assert comment_etag(one) == comment_etag(two)
+    assert comment_etag(replace(one, state=VISIBLE)) != comment_etag(replace(two, state=VISIBLE))
 
 
 def test_a_comment_that_is_sent_twice_is_added_once(scene: ApiScene) -> None:

@@ -107,7 +107,8 @@ def test_a_deleted_comment_is_no_unread_notice(scene: ApiScene) -> None:
     watch(otto, name="Page")
     rita.call("POST", "/page/comments", query_string={"name": "Page"}, json={"text": "An abusive comment."})
     assert otto.get("/inbox").json["unread"] == 1
-    assert rita.call("DELETE", "/page/comment", query_string={"name": "Page", "number": 1}).status_code == 204
+    place, state = {"name": "Page", "number": 1}, {"If-Match": "*"}
+    assert rita.call("DELETE", "/page/comment", query_string=place, headers=state).status_code == 204
     found = otto.get("/inbox").json
     assert (found["notices"], found["unread"]) == ([], 0)
 

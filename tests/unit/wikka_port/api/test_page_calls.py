@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.api_client import ApiClient, ApiScene
+from wikka_port.antispam.policy import DEFAULT_POLICY, changed_policy
+from wikka_port.antispam.stored_policy import write_policy
 from wikka_port.api.preconditions import precondition_in
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -68,10 +70,26 @@ def test_an_edit_of_somebody_else_is_never_overwritten(scene: ApiScene, rita: Ap
 @pytest.mark.parametrize("headers", [{}, {"If-Match": "*", "If-None-Match": "*"}, {"If-None-Match": '"1.a"'}])
 def test_a_change_without_a_state_is_refused(rita: ApiClient, scene: ApiScene, headers: dict[str, str]) -> None:
     rita.save("Page", "One.")
-    for method, path, given in (("PUT", "/page", {"json": {"text": "x"}}), ("DELETE", "/page", {})):
+    changes: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("PUT", "/page", {"json": {"text": "x"}}),
+        ("DELETE", "/page", {}),
+        ("POST", "/page/move", {"json": {"to": "Elsewhere"}}),
+    )
+    for method, path, given in changes:
         answer = rita.call(method, path, query_string={"name": "Page"}, headers=headers, **given)
         assert answer.status_code == 428, (method, path)
     assert scene.wiki.page("Page").body == "One."
+
+
+def test_a_first_edit_is_marked_if_the_wiki_says_so(scene: ApiScene, rita: ApiClient) -> None:
+    policy = changed_policy(DEFAULT_POLICY, {"first_edits": "mark"})
+    write_policy(scene.wiki.rows, "", policy, by="Ada", now_ms=1)
+    made = rita.save("Page", "One.")
+    assert made.json["note"] == "First edits"
+    again = rita.save("Page", "One.")
+    assert (again.json["note"], again.json["number"]) == ("First edits", 1)
+    assert rita.save("Page", "Two.", made.json["etag"], note="why").json["note"] == "First edits: why"
+    assert scene.program("Ada").save("Page", "Three.", "*").json["note"] == ""
 
 
 def test_a_request_that_is_sent_twice_saves_once(scene: ApiScene, rita: ApiClient) -> None:

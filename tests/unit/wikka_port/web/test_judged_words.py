@@ -144,7 +144,8 @@ def test_programs_are_judged_by_names_and_reasons_alike() -> None:
     assert rita.save(SPAM_NAME, "x").status_code == 202
     assert rita.save("Page", "A text.").status_code == 201
     moves = ({"to": SPAM_NAME}, {"to": "Tides", "reason": SPAM}, {"to": "Tides"})
-    answers = [rita.call("POST", "/page/move", query_string={"name": "Page"}, json=one) for one in moves]
+    state = {"If-Match": "*"}
+    answers = [rita.call("POST", "/page/move", query_string={"name": "Page"}, json=one, headers=state) for one in moves]
     assert [one.status_code for one in answers] == [422, 422, 409]
     for reason, status in ((SPAM, 422), (GOOD, 409)):
         query = {"name": "Page", "reason": reason}

@@ -15,9 +15,13 @@ from urllib.parse import quote
 import pytest
 from werkzeug.test import TestResponse
 
+from tests.support.api_client import ApiClient
 from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.factory import make_accounts
 from wikka_port.actions import ACTIONS
+from wikka_port.api.operations import OPERATIONS, PREFIX
 from wikka_port.comments.stored_comments import NewComment
+from wikka_port.edit_buckets import EditBuckets
 from wikka_port.handlers import HANDLERS, POSTABLE
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.urls import PAGE_HANDLERS, RESERVED, SITE_HANDLERS
@@ -110,14 +114,29 @@ SITE_QUERIES = {
     "wantedpages": ["", "?after=A", "?from=0"],
 }
 NAMES = ("Sekretum+own", "Vault/Kryptos", "Open", "Nowhere")
-API = [
-    "/api/",
-    *(f"/api/v1/page{one}?name={name}" for one in ("", "/revisions", "/backlinks", "/files") for name in NAMES),
-    *(f"/api/v1/page/revision?name={name}&number=1" for name in NAMES),
-    *("/api/v1/pages", "/api/v1/pages?prefix=sek", "/api/v1/changes", "/api/v1/changes?since=9999999999999"),
-    *(f"/api/v1/search?q={word}" for word in ("e", "sek", "vault", "Sekretum+own")),
-]  # with keys in tests/unit/wikka_port/api/test_page_calls.py
-OTHERS = ["/", "/api/titles", *API, *(f"/{name}" for name in RESERVED)]
+OF_PAGES = [f"?name={name}" for name in NAMES]
+OF_FILES = [f"?page={name}&name={file}" for name in NAMES[:2] for file in ("Kryptos.txt", "none.txt")]
+OF_FILES += [f"?page={name}&name=none.txt" for name in NAMES[2:]]
+API_QUERIES = {  # of the operations that read
+    "readMe": [""],
+    "listPages": ["", "?prefix=sek", "?start=Sekretum", "?start=_~AAAA", "?limit=1"],
+    "readPage": OF_PAGES,
+    "listRevisions": OF_PAGES,
+    "readRevision": [f"{one}&number=1" for one in OF_PAGES],
+    "listBacklinks": [*OF_PAGES, *(f"{one}&file=Kryptos.txt" for one in OF_PAGES[:2]), "?name=Open&after=A"],
+    "readRights": OF_PAGES,
+    "listFiles": OF_PAGES,
+    "listComments": OF_PAGES,
+    "readFile": OF_FILES,
+    "readContent": [*OF_FILES, *(f"{one}&version=1" for one in OF_FILES)],
+    "listWatches": [""],
+    "readInbox": [""],
+    "search": [f"?q={word}" for word in ("e", "sek", "vault", "Sekretum+own", "kryptos.txt")],
+    "listChanges": ["", "?since=9999999999999"],
+}
+API = [one.path + query for one in OPERATIONS if one.method == "GET" for query in API_QUERIES[one.id]]
+FORMS = [f"/{name.replace('/', '~2F').replace('+', '_')}{end}" for name in NAMES for end in (".md", ".json")]
+OTHERS = ["/", "/api/", "/api/titles", *FORMS, *(PREFIX + one for one in API), *(f"/{name}" for name in RESERVED)]
 
 
 class Scene:
@@ -197,6 +216,69 @@ def test_no_route_and_no_action_is_missing_here() -> None:
         assert any(f"{{{{{name}" in call for calls in LISTS.values() for call in calls)
 
 
+def test_no_operation_of_the_api_that_reads_is_missing_here() -> None:
+    assert API_QUERIES.keys() == {one.id for one in OPERATIONS if one.method == "GET"}
+
+
+class Programs:
+    """A scene whose secret pages have files, watched by Rita and Mia, and a program with the key of each role."""
+
+    def __init__(self) -> None:
+        self.scene = scene = Scene()
+        web = scene.web
+        accounts = make_accounts(scene.wiki.rows, web.config, lambda: web.now, EditBuckets.opened(100))
+        self.of: dict[str, ApiClient] = {"anonymous": ApiClient(web.other_visitor().client)}
+        names = {"registered": "Rita", "member": "Mia", "owner": "Olga", "administrator": "Root", "banned": "Ben"}
+        for role, name in names.items():
+            account = accounts.directory.account(name)
+            assert account is not None
+            token = accounts.keys.issue(account, label="a test", scopes=("read", "write", "admin"), days=30)
+            self.of[role] = ApiClient(web.other_visitor().client, token)
+        for name in SECRET_PAGES:
+            of_file = {"page": name, "name": "Kryptos.txt", "note": "notegeheim"}
+            stored = self.of["owner"].call(
+                *("PUT", "/file/content"), query_string=of_file, headers={"If-None-Match": "*"}, data=b"WORTGEHEIM file"
+            )
+            assert stored.status_code == 201, stored.text
+            assert self.of["member"].call("PUT", "/watch", query_string={"name": name}).status_code == 200
+        below = {"name": "", "below": "true"}
+        assert self.of["registered"].call("PUT", "/watch", query_string=below).status_code == 200
+        for name in SECRET_PAGES:  # a notice for those who watch, as far as they may read it
+            etag = self.of["owner"].etag(name)
+            text = self.of["owner"].get("/page", name=name).json["text"] + " WORTGEHEIM again"
+            assert self.of["owner"].save(name, text, etag, note="notegeheim").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def programs() -> Programs:
+    return Programs()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_what_a_program_reads(programs: Programs, role: str) -> None:
+    """By key, and not by the cookie of a browser, which the API does not know."""
+    program, seen, of_secret = programs.of[role], "", dict[str, set[int]]()
+    for path in API:
+        answer = program.call("GET", path)
+        assert answer.status_code in (200, 401, 403, 404, 422), (path, answer.status_code)
+        operation = path.partition("?")[0]
+        if any(f"{key}={name}" in path for key in ("name", "page") for name in NAMES[:2]):
+            of_secret.setdefault(operation, set()).add(answer.status_code)
+        seen += answer.text
+        if role not in READERS:
+            assert told(answer, role, path.partition("q=")[2].replace("+", " ")) == [], path
+    refused = {401} if role == "banned" else {404}
+    for operation, statuses in of_secret.items():
+        if role not in READERS:
+            expected = {401} if role == "anonymous" and operation == "/page/rights" else refused
+            assert statuses == expected, operation
+        elif operation != "/page/rights":
+            assert 200 in statuses, operation
+    if role in READERS:
+        for secret in (*SECRET_PAGES, "notegeheim", "WORTGEHEIM comment", "WORTGEHEIM file", "Kryptos.txt"):
+            assert secret in unescape(seen), secret
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_pages(scene: Scene, role: str) -> None:
     browser = scene.browsers[role]
@@ -270,7 +352,7 @@ def test_lists_feeds_searches_and_the_rest(scene: Scene, role: str) -> None:
     seen = ""
     for path in [*paths, *OTHERS, *open_pages]:
         answer = browser.get(path)
-        assert answer.status_code in (200, 301, 302, 303, 403, 404, 405), (path, answer.status_code)
+        assert answer.status_code in (200, 301, 302, 303, 401, 403, 404, 405, 422), (path, answer.status_code)
         seen += answer.text
         if role not in READERS:
             typed = path.partition("q=")[2].replace("+", " ") or path.partition("start=")[2]
