@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from tests.support.attack.browsing import watched
 from tests.support.attack.campaign import FIXED, LEAVING, SECRET, Campaign
 from tests.support.attack.payloads import families, payloads
+from tests.support.attack.unsafe_server import unsafe_server
 from tests.support.deep import spread
 from tests.support.wiki_scene import SCRIPTED
 from wikka_port.handlers import POSTABLE
@@ -39,34 +38,11 @@ def test_nothing_runs_and_nothing_is_refused_in_any_place_and_any_field(browser:
     assert not {field for _, field in campaign.typed} & FIXED - SECRET
 
 
-UNSAFE = b"""<!doctype html><title>x</title><script>__ran(1)</script><p style="color:red" onclick="x">x</p>
-<a href="javascript:__ran(2)">x</a><img src=x onerror="__ran(3)"><iframe src="about:blank"></iframe>"""
-
-
-class _Unsafe(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        if self.path == "/strict":
-            self.send_header("Content-Security-Policy", "default-src 'self'")
-        self.end_headers()
-        self.wfile.write(UNSAFE)
-
-    def log_message(self, *_: Any) -> None:
-        return
-
-
 @pytest.mark.parametrize(("path", "expected"), [("/", "ATTACK ran 1"), ("/strict", "ATTACK policy script-src")])
 def test_what_would_run_is_noticed(browser: Any, path: str, expected: str) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Unsafe)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        with watched(browser, f"http://127.0.0.1:{server.server_port}") as page:
-            page.show(path)
-            said = "\n".join(page.findings)
-    finally:
-        server.shutdown()
-        server.server_close()
+    with unsafe_server() as url, watched(browser, url) as page:
+        page.show(path)
+        said = "\n".join(page.findings)
     for wanted in (
         expected,
         "attribute P onclick",

@@ -155,7 +155,7 @@ def test_one_character_is_found_wherever_it_stands(wiki: Wiki) -> None:
     save(wiki, "潮汐", "海の動き")
     save(wiki, "Tides", f"{'何もない日。' * 100}The tide, 昔の赤潮が出る, in 5月に")
     save(wiki, "Alone", "潮")
-    save(wiki, "Others", "한국어 ไทย カタカナ 本第3章節")
+    save(wiki, "Others", "한국어 ไทย カタカナ 本第3章節 4")
     all_of_them = {"潮汐", "Tides", "Alone"}
     assert found(wiki, "潮") == found(wiki, '"潮"') == found(wiki, "潮 kind:page") == all_of_them
     assert found(wiki, "潮 in:Ti") == {"Tides"}
@@ -165,7 +165,7 @@ def test_one_character_is_found_wherever_it_stands(wiki: Wiki) -> None:
     assert (found(wiki, "潮 -汐"), found(wiki, "汐 or 国 or 赤")) == ({"Tides", "Alone"}, {"潮汐", "Tides"})
     assert found(wiki, "5月") == found(wiki, '"tide 昔"') == found(wiki, '"tide 昔" 潮') == {"Tides"}
     assert found(wiki, "第3章") == found(wiki, '"第3"') == found(wiki, "本第3章節") == {"Others"}
-    assert found(wiki, "3節") == found(wiki, "本3") == set(), "what stands between counts"
+    assert found(wiki, "3節") == found(wiki, "本3") == found(wiki, "第4章") == set(), "what stands between counts"
     assert found(wiki, '"潮 昔"') == found(wiki, "5日") == found(wiki, '"潮 -昔"') == set()
     assert found(wiki, "국") == found(wiki, "タ") == found(wiki, "ไทย") == {"Others"}
     assert found(wiki, "ท") == set(), "Thai is searched by words, as Latin is"

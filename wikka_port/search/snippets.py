@@ -132,7 +132,7 @@ def marked(text: str, wanted: Collection[str], language: str = ENGLISH) -> list[
     spans: list[tuple[int, int]] = []
     for _, start, end in occurrences(text, wanted, language):
         if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+            spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))
     pieces: list[Piece] = []

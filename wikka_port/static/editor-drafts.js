@@ -39,6 +39,7 @@
       this.running = null;
       this.stopped = "";
       this.isSaving = false;
+      this.isOver = false;
       this.isLeft = false;
       signal.addEventListener("abort", () => { clearTimeout(this.timer); clearTimeout(this.copyTimer); });
       addEventListener("pagehide", () => this.leave(true), { signal });
@@ -93,8 +94,9 @@
       if (this.isOver) wikkaEditor.copies.remove(copy);
     }
 
-    /** Keeps a copy at once; returns true if there is one. */
-    writeCopy() { return this.isKept() || wikkaEditor.copies.keep(this.copy()); }
+    /** Keeps a copy at once, unless the text was saved or discarded: a draft's answer that breaks off with the page comes
+        later.  Returns true if there is a copy, or none is needed. */
+    writeCopy() { return this.isOver || this.isKept() || wikkaEditor.copies.keep(this.copy()); }
 
     /** At once; for a button. */
     now() {

@@ -277,20 +277,23 @@
       event.preventDefault();
     }
 
-    /** Removes a discarded draft from this browser, too.  If it is the form's draft, it must not come back: a text that is
-        on its way is answered first, as the wiki could otherwise keep it after it has removed the draft. */
-    thrownAway(event) {
+    /** Removes a discarded draft from this browser, too, and before the page ends, which could cut the removal off.  If it
+        is the form's draft, it must not come back: a text that is on its way is answered first, as the wiki could otherwise
+        keep it after it has removed the draft. */
+    async thrownAway(event) {
       const { target, submitter } = event;
+      if (this.discarded === target) return; // for the second time, when nothing is left of it here
+      event.preventDefault();
+      if (this.isDiscarding) return;
+      this.isDiscarding = true;
       const id = target.elements.namedItem("draft").value;
-      if (id !== this.drafts.field("draft")) { wikkaEditor.copies.remove({ page: this.form.dataset.page, id }); return; }
-      this.isLeaving = true;
-      if (this.drafts.running && !this.isDiscarding) {
-        event.preventDefault();
-        this.isDiscarding = true;
-        this.drafts.hold().then(() => target.requestSubmit(submitter));
-      } else {
-        this.drafts.over();
-      }
+      if (id === this.drafts.field("draft")) {
+        this.isLeaving = true;
+        await this.drafts.hold();
+        await this.drafts.over();
+      } else await wikkaEditor.copies.remove({ page: this.form.dataset.page, id });
+      this.discarded = target;
+      target.requestSubmit(submitter);
     }
 
     /** Keeps the text in this browser until the wiki has answered that it is saved. */

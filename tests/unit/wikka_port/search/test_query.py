@@ -176,6 +176,8 @@ def test_a_passage_shows_a_character_and_a_pair_within_a_run() -> None:
         pieces = passage(body, wanted)
         assert marks(pieces) == expected, wanted
         assert "".join(text for text, _ in pieces).startswith("… 昔から赤潮が東京都に出る。")
+    apart = f"東京にいる。{'何もない。' * 80}東京都の本。"
+    assert marks(passage(apart, {"東京", "京都"})) == ["東京都"], "two of the words stand in one place"
     assert marks(plain_passage("x" * 900 + " 赤潮", {"潮"})) == ["潮"]
 
 
