@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from wikka_port.texts import _
+
 FORMAT: Final = "columnar-backup-report 1"
 BYTES_MAX: Final = 100_000  # of the file; a report has some hundred
 
@@ -37,9 +39,9 @@ def last_backup(path: Path) -> LastBackup:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
     except FileNotFoundError:
-        raise NoReport(f"{path} is not there: no backup has reported yet") from None
+        raise NoReport(_("{path} is not there: no backup has reported yet", path=str(path))) from None
     except OSError as problem:
-        raise NoReport(f"{path} cannot be read: {problem.strerror}") from None
+        raise NoReport(_("{path} cannot be read: {why}", path=str(path), why=problem.strerror or "")) from None
     try:
         found: dict[str, Any] = json.loads(data) if len(data) <= BYTES_MAX else {}
         if found.pop("format") != FORMAT:
@@ -52,7 +54,7 @@ def last_backup(path: Path) -> LastBackup:
         if report.checked not in ("", "quick", "whole"):
             raise ValueError("an unknown check")
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise NoReport(f"{path} is no report of columnar backup of this version") from None
+        raise NoReport(_("{path} is no report of columnar backup of this version", path=str(path))) from None
     return report
 
 

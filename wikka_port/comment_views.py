@@ -45,6 +45,7 @@ class CommentView:
     edit: str
     remove: str
     restore: str
+    language: str  # of the page, by which that of the text is guessed
 
     @property
     def place(self) -> str:
@@ -147,6 +148,7 @@ def comments_view(
             edit=address(comments.can_edit(one, now_ms), edit=one.number),
             remove=address(comments.can_remove(one), remove=one.number),
             restore=address(comments.can_restore(one), restore=one.number),
+            language=page.language,
         )
 
     return CommentsView(part, [view(one) for one in part.comments], comments.head.count, can_post)

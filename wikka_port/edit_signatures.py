@@ -3,8 +3,9 @@
     revisions   the author of each edit, also of hidden revisions and those of deleted pages
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
-    moves       who renamed, deleted or requested work on many pages
+    moves       who renamed, deleted or requested work on many pages, and whose edits such work takes back
     comments    the author of each comment
+    files       the author of each version of a file, removed and erased ones, too
 
 The owner of pages, of deleted pages and of their revisions is replaced too.  These pages then belong to a neutral name
 that nobody can have, so nobody can claim them; an administrator may give them to somebody else.
@@ -25,7 +26,10 @@ from wikka_port import schema
 from wikka_port.comments.comment_rows import AUTHOR as COMMENT_AUTHOR
 from wikka_port.comments.comment_rows import COMMENTS
 from wikka_port.comments.comment_rows import SIGNED as COMMENT_SIGNED
-from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, SIGNED
+from wikka_port.files.file_rows import AUTHOR as FILE_AUTHOR
+from wikka_port.files.file_rows import ERASED, FILES, cells_of_renamed
+from wikka_port.files.file_rows import SIGNED as FILE_SIGNED
+from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, REVERTED, SIGNED
 from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
 
@@ -39,16 +43,18 @@ _PLACES: Final = (
     (DELETED, GONE_BY, b""),  # no person deletes a page under the name of another account
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
+    (MOVES, REVERTED, b""),
     (COMMENTS, COMMENT_AUTHOR, COMMENT_SIGNED),
+    (FILES, FILE_AUTHOR, FILE_SIGNED),
     (schema.REVISIONS, schema.OWNER, b""),
     *((table, column, b"") for table in (schema.PAGES, DELETED) for column in (schema.OWNER, OWN_OWNER)),
 )
 _WHOLE: Final = ((b"", b""),)
 # A scan that finds nothing returns only at its end, so tables whose keys begin with an MD5 are scanned digit by digit.
 _BY_DIGIT: Final = tuple((b"%x" % digit, b"%x~" % digit) for digit in range(16))
-_KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED, COMMENTS})
+_KEYED: Final = frozenset({schema.REVISIONS, schema.PAGES, DELETED, COMMENTS, FILES})
 Wanted = Mapping[bytes, Sequence[bytes]]  # possible values by column
-Found = Sequence[tuple[bytes, int]]  # row, and the timestamp of the name in it
+Found = Sequence[tuple[bytes, int, Mapping[bytes, bytes]]]  # row, timestamp of the name in it, and the cells to put
 
 
 def rename_edits(store: Store, name: str, new: str) -> int:
@@ -70,17 +76,22 @@ def rename_edits(store: Store, name: str, new: str) -> int:
 def _rename(store: Store, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes) -> int:
     renamed = 0
     while True:
-        found = store.run(lambda c, s=start: _signed(c, table, column, wanted, s, stop))  # type: ignore[misc]
+        found = store.run(lambda c, s=start: _signed(c, table, column, wanted, new, s, stop))  # type: ignore[misc]
         if found:
-            store.run(lambda c, f=found: _put(c, table, column, f, new.encode()))  # type: ignore[misc]
+            store.run(lambda c, f=found: _put(c, table, f))  # type: ignore[misc]
         renamed += len(found)
         if len(found) < _STEP:
             return renamed
         start = found[-1][0] + b"\x00"
 
 
-def _signed(connection: Connection, table: bytes, column: bytes, wanted: Wanted, start: bytes, stop: bytes) -> Found:
-    """Return up to _STEP rows whose cells have one of the values in ``wanted``."""
+def _signed(
+    connection: Connection, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes
+) -> Found:
+    """Return up to _STEP rows whose cells have one of the values in ``wanted``.
+
+    The author is a part of the token of a file's version, so the row keeps the token that it had.
+    """
     clauses = [
         b" OR ".join(
             b"SingleColumnValueFilter('%s', '%s', =, 'binary:%s', true, true)"
@@ -92,19 +103,27 @@ def _signed(connection: Connection, table: bytes, column: bytes, wanted: Wanted,
     found = connection.table(table).scan(
         row_start=start,
         row_stop=stop or None,
-        columns=list(wanted),
+        columns=[*wanted, ERASED] if table == FILES else list(wanted),
         filter=b" AND ".join(b"(%s)" % clause for clause in clauses),
         include_timestamp=True,
         limit=_STEP,
         batch_size=_STEP,
     )
-    return [(row, cells[column][1]) for row, cells in found]
+    return [
+        (
+            row,
+            cells[column][1],
+            {column: new.encode(), **(cells_of_renamed(row) if table == FILES and ERASED not in cells else {})},
+        )
+        for row, cells in found
+    ]
 
 
-def _put(connection: Connection, name: bytes, column: bytes, found: Found, new: bytes) -> None:
+def _put(connection: Connection, name: bytes, found: Found) -> None:
     table = connection.table(name)
     if connection.is_columnar:
-        table.mutate_rows({row: [Put(column, new, stamp)] for row, stamp in found})
+        changed = {row: [Put(*cell, stamp) for cell in cells.items()] for row, stamp, cells in found}
+        table.mutate_rows(changed)
         return
-    for row, stamp in found:
-        table.put(row, {column: new}, timestamp=stamp)
+    for row, stamp, cells in found:
+        table.put(row, cells, timestamp=stamp)

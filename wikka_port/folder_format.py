@@ -20,7 +20,8 @@ paragraph here.  A new table or cell that an older program ignores gets none.
     5   ``backlinks`` has the files that texts name, under keys of their own (``file_uses``); ``terms`` and ``docs``
         have the words of comments and files (``search.beside_pages``).
     6   ``terms`` and ``docs`` have the characters of pairs besides (``search.words``); an older program would leave
-        those of words that an edit removes.
+        those of words that an edit removes.  A row of ``files`` may keep its token in ``v:erased`` though it is whole
+        (``files.file_rows``).
 """
 
 from __future__ import annotations

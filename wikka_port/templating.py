@@ -87,7 +87,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     )
     speak_in(environment, catalogue)
     environment.globals["text_language"] = lru_cache(maxsize=None)(
-        lambda code: _text_language(code or settings.language, catalogue)
+        lambda code, guessed=False: _text_language(code or settings.language, catalogue, guessed=guessed)
     )
     environment.filters["when"] = _moment()
     environment.filters["clock"] = _moment(from_char=_CLOCK)
@@ -126,9 +126,11 @@ def zone_note(context: Context, catalogue: Catalogue) -> Markup:
     return Markup('<span class="zone-note">{}</span>').format(said)
 
 
-def _text_language(code: str, catalogue: Catalogue) -> Markup:
-    """Return the attributes ``lang`` and ``dir`` of an element whose text is not in the page's language."""
-    if code == catalogue.code:
-        return Markup()
-    side = direction(code)
-    return Markup(' lang="{}"').format(code) + (Markup(' dir="{}"').format(side) if side != catalogue.direction else "")
+def _text_language(code: str, catalogue: Catalogue, *, guessed: bool = False) -> Markup:
+    """Return the attributes ``lang`` and ``dir`` of an element whose text is not in the page's language.
+
+    A comment is ``guessed`` to be in the language of its page; its direction is that of its own first letter.
+    """
+    side = "auto" if guessed else direction(code)
+    language = Markup(' lang="{}"').format(code) if code != catalogue.code else Markup()
+    return language + (Markup(' dir="{}"').format(side) if side != catalogue.direction else "")

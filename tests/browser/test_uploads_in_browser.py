@@ -137,3 +137,37 @@ def test_a_refusal_is_seen_though_the_browser_still_sends(browser: Any, large: P
             server.wiki.rights.change("P", PageRights("Ann"), "Ann", {Privilege.WRITE: "Ann"})
             page.click("button:text('Upload')")
             page.wait_for_selector("text=You may not edit this page.")
+
+
+# The wiki gets each part; the answer to the first one of each upload is lost on its way.
+LOSING = """(() => {
+  const given = window.fetch.bind(window);
+  const lost = new Set();
+  window.fetch = async (to, how) => {
+    const answer = await given(to, how);
+    if (how?.method !== "PATCH" || lost.has(to)) return answer;
+    lost.add(to);
+    throw new TypeError("the answer is lost");
+  };
+})();
+"""
+
+
+def test_a_lost_last_answer_is_asked_for_and_not_taken_for_success(
+    browser: Any, server: WikiServer, tmp_path: Path
+) -> None:
+    server.wiki.save("Lossy", "A text.", author="Ann", base=0)
+    program, text = tmp_path / "evil.exe", tmp_path / "Fine ünï.txt"
+    program.write_bytes(b"MZ\x00\x01" * 100)
+    text.write_text("fine")
+    with quiet_pages(browser, server, 404, 422, ignored=NO_NETWORK) as open_one:
+        page = open_one()
+        page.add_init_script(LOSING)
+        page.goto("/Lossy/files")
+        page.set_input_files("input[type=file]", [program, text])
+        page.click("button:text('Upload')")
+        page.wait_for_selector(".uploads >> text=Added.")
+        said = page.locator(".uploads li").all_inner_texts()
+    assert "Not added: The upload has ended" in said[0]
+    assert said[1].endswith("Added.")
+    assert [name for name, one in server.wiki.files.files_of("Lossy").items() if one.is_there] == ["Fine ünï.txt"]

@@ -76,7 +76,7 @@ def test_an_older_version_goes_and_the_others_stay(wiki: Wiki) -> None:
     assert SECRET[:20] not in bytes_stored(wiki)
     versions = wiki.files.versions("Home", "a.txt")
     assert [one.token for one in versions] == [third.token, second.token, first.token]
-    assert (versions[-1].sha256, versions[-1].author, versions[-1].erased) == ("", "Ada", first.token)
+    assert (versions[-1].sha256, versions[-1].author, versions[-1].kept) == ("", "Ada", first.token)
     assert b"".join(wiki.files.content(versions[1])) == b"harmless\n"
     assert not any(first.sha256.encode() in cell for _, cells in wiki.rows.scan(FILES) for cell in cells.values())
     assert "Home: A.TXT, version 1. by mistake" in audited(wiki)

@@ -4,6 +4,7 @@
               an account's address without a row, which somebody deleted                        missing
     users     a row without a name or status, after a crash on a plain HBase                    stale
               a deleted account whose name is still the signature of edits                      missing
+              the same, of one that was deleted before files were renamed, too                  different
 
 A row younger than GRACE_MS may belong to a registration that runs right now, and is left alone.
 """
@@ -16,7 +17,7 @@ from columnar.client import Connection
 from wikka_port.accounts import tables
 from wikka_port.accounts.deactivation import finish
 from wikka_port.accounts.records import Account, account_of
-from wikka_port.accounts.tables import EMAILS, RENAMED, SITE, USERS, email_row
+from wikka_port.accounts.tables import ALL_RENAMED, EMAILS, RENAMED, SITE, USERS, email_row
 from wikka_port.differences import Difference, Kind, groups_of
 from wikka_port.pages import Wiki
 
@@ -45,7 +46,7 @@ def finish_leavings(wiki: Wiki) -> None:
         return
     for row, cells in wiki.rows.scan(USERS, columns=[b"account"]):
         account = account_of(row, cells)
-        if account is not None and account.status == "deleted" and RENAMED not in cells:
+        if account is not None and account.status == "deleted" and cells.get(RENAMED) != ALL_RENAMED:
             finish(wiki, account)
 
 
@@ -56,8 +57,11 @@ def _fallen(
         newest = max(stamp for _, stamp in users[row].values())
         if account is None and now_ms - newest > tables.GRACE_MS:
             yield Difference(Kind.STALE, USERS, row, b"", None, b"no whole account", newest)
-        elif account is not None and account.status == "deleted" and RENAMED not in users[row]:
-            yield Difference(Kind.MISSING, USERS, row, RENAMED, b"1", None, now_ms)
+        elif account is not None and account.status == "deleted":
+            renamed = _values(users[row]).get(RENAMED)
+            if renamed != ALL_RENAMED:
+                kind = Kind.MISSING if renamed is None else Kind.DIFFERENT
+                yield Difference(kind, USERS, row, RENAMED, ALL_RENAMED, renamed, now_ms)
 
 
 def _unheld(connection: Connection, accounts: list[Account], secret: bytes, now_ms: int) -> Iterator[Difference]:

@@ -62,6 +62,7 @@ KINDS: Final[Mapping[str, str]] = {
     "review refused": N_("Text under review refused"),
     "rights": N_("Rights changed"),
     "sessions ended": N_("Sessions ended"),
+    "show revision": N_("Revision shown again"),
     "sign-in": N_("Signed in"),
     "sign-in refused": N_("Sign-in refused"),
     "sign-out": N_("Signed out"),
@@ -87,7 +88,8 @@ class Audit:
         self._clock = clock_ms
 
     def note(self, what: str, *, user: str, by: str = "", note: str = "", network: str = "") -> None:
-        """Add an entry; returns when it is on disk.  Raises StoreUnavailable."""
+        """Add an entry of a kind of KINDS; returns when it is on disk.  Raises StoreUnavailable."""
+        assert what in KINDS, f"the page of the audit does not know {what!r}"
         now_ms = self._clock()
         cells = cells_of(Entry(now_ms, what, user, by, note, network))
         row = audit_row(now_ms, secrets.token_hex(8).encode())

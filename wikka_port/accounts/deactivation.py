@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
-from wikka_port.accounts.tables import RENAMED, USERS
+from wikka_port.accounts.tables import ALL_RENAMED, RENAMED, USERS
 from wikka_port.editing.kept_drafts import Drafts, owner_of_account
 from wikka_port.editing.suggestions import Suggestions
 from wikka_port.files.stored_files import StoredFiles
@@ -67,5 +67,5 @@ def finish(wiki: Edits, account: Account) -> int:
     has_all = wiki.settle("", SETTLE_S)
     renamed = wiki.rename_edits(account.name, neutral_name(account))
     if has_all:
-        wiki.rows.put(USERS, account.row, {RENAMED: b"1"})
+        wiki.rows.put(USERS, account.row, {RENAMED: ALL_RENAMED})
     return renamed

@@ -88,6 +88,7 @@ NEWS: Final = b"account:news"  # time of the newest notice (``notices.notice_row
 SEEN: Final = b"account:seen"  # notices up to this time are read
 WATCHES_STAMP: Final = b"account:watches"
 RENAMED: Final = b"account:renamed"  # of a deleted account: all its edits have the neutral name
+ALL_RENAMED: Final = b"2"  # its value; "1" is from before files had it, too
 SETTINGS: Final = b"settings:"
 VISIT: Final = b"settings:visit"
 SESSION: Final = b"session:"

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from wikka_port.texts import N_
+
 META_BYTES_MAX: Final = 1_048_576  # of the box, which is read whole
 ITEMS_MAX: Final = 5_000
 _KEPT_ITEMS: Final = frozenset({b"av01", b"grid", b"iovl", b"iden", b"tmap"})
@@ -60,7 +62,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         found = self._content[self.at : self.at + count]
         if len(found) < count:
-            raise BadBox("a box of the AVIF is too short")
+            raise BadBox(N_("a box of the AVIF is too short"))
         self.at += count
         return found
 
@@ -77,7 +79,7 @@ def boxes(content: bytes, at: int) -> Iterator[tuple[bytes, int, int]]:
             size = reader.number(8)
         end = len(content) if size == 0 else at + size
         if end < reader.at or end > len(content):
-            raise BadBox("a box of the AVIF has a wrong length")
+            raise BadBox(N_("a box of the AVIF has a wrong length"))
         yield kind, reader.at, end
         at = end
 
@@ -91,19 +93,19 @@ def cleaned(content: bytes) -> Meta:
             erased += end - begin
         found.setdefault(kind, content[begin:end])
     if not {b"pitm", b"iinf", b"iloc"} <= found.keys():
-        raise BadBox("the AVIF has no index")
+        raise BadBox(N_("the AVIF has no index"))
     types = dict(_types(found[b"iinf"]))
     extents = list[Extent]()
     for item, method, start, stop in _places(found[b"iloc"]):
         if types.get(item) in _KEPT_ITEMS:
             continue
         if method != 0 or stop <= start:  # in ``idat`` or another item, or to the end of the file
-            raise BadBox("metadata of the AVIF lies where it cannot be erased")
+            raise BadBox(N_("metadata of the AVIF lies where it cannot be erased"))
         is_exif = types.get(item) == b"Exif" and stop - start >= len(EMPTY_EXIF)
         extents.append(Extent(start, stop, EMPTY_EXIF if is_exif else b""))
     extents.sort(key=lambda one: one.start)
     if any(after.start < before.stop for before, after in pairwise(extents)):
-        raise BadBox("items of the AVIF lie over each other")
+        raise BadBox(N_("items of the AVIF lie over each other"))
     width, height = _size(found.get(b"iprp", b""), _primary(found[b"pitm"]))
     return Meta(bytes(out), tuple(extents), width, height, erased)
 
@@ -120,7 +122,7 @@ def _types(content: bytes) -> Iterator[tuple[int, bytes]]:
         entry = _Reader(content[begin:end])
         version = entry.number(4) >> 24
         if kind != b"infe" or version not in (2, 3) or number >= ITEMS_MAX:
-            raise BadBox("an item of the AVIF cannot be read")
+            raise BadBox(N_("an item of the AVIF cannot be read"))
         item = entry.number(2 if version == 2 else 4)
         entry.number(2)
         yield item, entry.take(4)
@@ -133,7 +135,7 @@ def _places(content: bytes) -> Iterator[tuple[int, int, int, int]]:
     sizes = reader.number(2)
     offset, length, base, index = (sizes >> shift & 15 for shift in (12, 8, 4, 0))
     if version > 2:
-        raise BadBox("the places of the AVIF cannot be read")
+        raise BadBox(N_("the places of the AVIF cannot be read"))
     left = ITEMS_MAX
     for _item in range(reader.number(2 if version < 2 else 4)):
         item = reader.number(2 if version < 2 else 4)
@@ -143,7 +145,7 @@ def _places(content: bytes) -> Iterator[tuple[int, int, int, int]]:
         for _extent in range(reader.number(2)):
             left -= 1
             if left < 0:
-                raise BadBox("the AVIF has too many items")
+                raise BadBox(N_("the AVIF has too many items"))
             if version:
                 reader.number(index)
             start = begin + reader.number(offset)

@@ -50,13 +50,13 @@ class Erasure:
         place = self._place(page, allow)
         own, current = place.named(name)
         version = next((one for one in self._files.versions(page, own) if one.number == number), None)
-        if version is None or not (version.sha256 or version.erased):
+        if version is None or not (version.sha256 or version.is_erased):
             raise NoSuchVersion(own, number)
         if version.sha256 and current is not None and current.token == version.token:
             self._files.remove(page, own, version.token, by, allow=allow)
         row = row_of_version(place.history, own, number, version.token)
         if version.sha256:
-            self._rows.put(FILES, row, version_cells(blanked(version)))
+            self._rows.put(FILES, row, _changed(version, blanked(version)))
             self._files.on_step_done("blank")
         size_bytes, others = finish_erasure(self._rows, self._files.sweep, row)
         self._files.on_step_done("erased")
@@ -79,8 +79,14 @@ def blanked(version: FileVersion) -> FileVersion:
         width=0,
         height=0,
         metadata="",
-        erased=f"{version.token}:{version.sha256}",
+        kept=f"{version.token}:{version.sha256}",
     )
+
+
+def _changed(before: FileVersion, after: FileVersion) -> dict[bytes, bytes]:
+    """Return the cells that differ: to put all would bring back an author who was renamed meanwhile."""
+    former = version_cells(before)
+    return {column: cell for column, cell in version_cells(after).items() if former.get(column) != cell}
 
 
 def finish_erasure(rows: Rows, sweep: Sweep, row: bytes) -> tuple[int, int]:
@@ -89,7 +95,7 @@ def finish_erasure(rows: Rows, sweep: Sweep, row: bytes) -> tuple[int, int]:
     A version that is erased already is left as it is.
     """
     version = FileVersion(**fields_in(FileVersion, rows.row(FILES, row)))
-    token, _, sha256 = version.erased.partition(":")
+    sha256 = version.leaving_sha256
     if not sha256:
         return 0, 0
     sweep.release(sha256, row)
@@ -97,5 +103,5 @@ def finish_erasure(rows: Rows, sweep: Sweep, row: bytes) -> tuple[int, int]:
     others = len(rows.row(BLOB_REFS, sha256.encode())) if size_bytes < 0 else 0
     if size_bytes >= 0:
         rows.delete_rows(THUMBS, list(all_rows(sha256)))  # a trigger does it, too, if there is one
-    rows.put(FILES, row, version_cells(replace(version, erased=token)))
+    rows.put(FILES, row, _changed(version, replace(version, kept=version.token)))
     return max(0, size_bytes), others

@@ -194,8 +194,8 @@ class FileCheck:
         if first is not None and (expected := CurrentFile.of(first.version).pack()) != cell:
             yield Difference(Kind.DIFFERENT, table, key, column, expected, cell, self._now)
         for one in chain:
-            if ":" in one.version.erased:
-                yield Difference(Kind.STALE, FILES, one.row, ERASED, None, one.version.erased.encode(), self._now)
+            if one.version.leaving_sha256:
+                yield Difference(Kind.STALE, FILES, one.row, ERASED, None, one.version.kept.encode(), self._now)
         yield from self._staged(by_token.values())
         for together in _in_steps(one for one in chain if one.version.sha256):
             yield from self._of_contents(together)

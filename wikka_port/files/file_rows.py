@@ -15,7 +15,10 @@ files along without a step of their own: ``moving`` copies the cells of the row,
 key.
 
     file:NAME   ``CurrentFile``   "N:TOKEN:SHA256:SIZE:TYPE:WxH:ALT"; SHA256 is empty if the file was removed
-    v:...       ``FileVersion``   never changed once written, but by ``erasing``
+    v:...       ``FileVersion``   never changed once written, but by ``erasing``, and by ``edit_signatures`` at the end
+                                  of the author's account
+    v:erased    "TOKEN" of a version whose content was erased, "TOKEN:SHA256" until it has left; "TOKEN:author" of a
+                version that is whole, and whose author has a neutral name by now
     b:state     ``BlobState``     "STATE:PLACE:SIZE:MARK"
     r:ROW       the row in ``files``, as the qualifier; the value is the time in ms
     u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload.  In the row SWEPT_ROW it is the time
@@ -100,7 +103,10 @@ FILE: Final = b"file:"  # in ``pages`` and ``deleted``
 BLOB_STATE: Final = b"b:state"
 REFERENCE: Final = b"r:"
 CHUNK: Final = b"c:data"
+AUTHOR: Final = b"v:author"
+SIGNED: Final = b"v:signed"
 ERASED: Final = b"v:erased"
+_RENAMED: Final = "author"  # in the place of a digest
 SWEPT_ROW: Final = b"~swept"  # in ``uploads``
 _OF_PAGE: Final = b"page:"  # in ``uploads``: no place
 UPLOAD_STATE: Final = b"u:state"
@@ -141,29 +147,43 @@ class FileVersion:
     size_bytes: Annotated[int, b"v:size"]
     media_type: Annotated[str, b"v:type"]
     time_ms: Annotated[int, b"v:time"]
-    author: Annotated[str, b"v:author"]
-    signed: Annotated[str, b"v:signed"]  # the kind of the author's name, as of a revision
+    author: Annotated[str, AUTHOR]
+    signed: Annotated[str, SIGNED]  # the kind of the author's name, as of a revision
     note: Annotated[str, b"v:note"] = ""
     alt: Annotated[str, b"v:alt"] = ""
     width: Annotated[int, b"v:width"] = 0  # of a picture, as it is seen; 0: unknown
     height: Annotated[int, b"v:height"] = 0
     metadata: Annotated[str, b"v:metadata"] = ""  # "removed", "kept" because the author chose so, or "" if it has none
-    erased: Annotated[str, ERASED] = ""  # the token that it had before its content was erased (``erasing``)
+    kept: Annotated[str, ERASED] = ""  # the token that it had before another field was changed, and what was
 
     @property
     def token(self) -> str:
-        """A digest of all fields, so that an upload that is sent twice writes one row."""
-        if self.erased:
-            return self.erased.partition(":")[0]
+        """A digest of all fields as they were first, so that an upload that is sent twice writes one row."""
+        if self.kept:
+            return self.kept.partition(":")[0]
         digest = hashlib.sha1(usedforsecurity=False)
         for value in version_cells(self).values():
             digest.update(b"%d:%s" % (len(value), value))
         return digest.hexdigest()[:TOKEN_CHARS]
 
+    @property
+    def is_erased(self) -> bool:
+        return bool(self.kept) and self.kept.partition(":")[2] != _RENAMED
+
+    @property
+    def leaving_sha256(self) -> str:
+        """The digest of the content whose erasure has begun and not ended, or ""."""
+        return self.kept.partition(":")[2] if self.is_erased else ""
+
 
 def version_cells(version: FileVersion) -> dict[bytes, bytes]:
     """Return the cells of a version's row."""
     return {column: cell for column, cell in schema.cells_of(version).items() if cell or column != ERASED}
+
+
+def cells_of_renamed(row: bytes) -> dict[bytes, bytes]:
+    """Return the cells that keep the token of a whole version, of which the author was a part, when he is renamed."""
+    return {ERASED: f"{parse_version_row(row)[3]}:{_RENAMED}".encode()}
 
 
 def _version_prefix(history: bytes, name: str) -> bytes:

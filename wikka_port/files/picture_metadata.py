@@ -33,6 +33,7 @@ from struct import Struct
 from typing import Final, Literal
 
 from wikka_port.files.avif_boxes import META_BYTES_MAX, BadBox, Extent, cleaned
+from wikka_port.texts import N_
 
 EXIF_BYTES_MAX: Final = 1_048_576  # of one picture; a longer one is dropped, and with it the orientation
 UPRIGHT: Final = 1
@@ -45,7 +46,7 @@ assert MINIMAL_BYTES == 26, "the worked example"
 
 
 class DamagedPicture(ValueError):
-    """The structure of a picture cannot be followed; ``str()`` names the place."""
+    """The structure of a picture cannot be followed; ``str()`` names the place, as a text to be translated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class MetadataRemover:
         """Return the last bytes.  Raises DamagedPicture if the stream ended too early."""
         at_end = self._need is not None and self._need.act == "head" and not self._buffer
         if self._need is not None and self._need.act not in ("scan", "rest", "end") and not at_end:
-            raise DamagedPicture("it ends too early")
+            raise DamagedPicture(N_("it ends too early"))
         done = bytes(self._buffer)  # of a JPEG that ends within its picture
         self._buffer.clear()
         return done
@@ -215,7 +216,7 @@ _START, _END_OF_IMAGE, _SCAN_HEADER = 0xD8, 0xD9, 0xDA
 def _jpeg(remover: MetadataRemover) -> _Reader:
     start = yield _Need("read", 2)
     if start != b"\xff\xd8":
-        raise DamagedPicture("it does not begin like a JPEG")
+        raise DamagedPicture(N_("it does not begin like a JPEG"))
     remover.put_bytes(start)
     code = yield from _marker()
     while code != _END_OF_IMAGE:
@@ -225,18 +226,18 @@ def _jpeg(remover: MetadataRemover) -> _Reader:
             yield from _segment(remover, code)
         code = (yield _SCAN)[0] if code == _SCAN_HEADER else (yield from _marker())
         if code == _START:
-            raise DamagedPicture("a JPEG begins within another")
+            raise DamagedPicture(N_("a JPEG begins within another"))
     remover.put_bytes(b"\xff\xd9")
 
 
 def _marker() -> Generator[_Need, bytes, int]:
     read = yield _Need("read", 2)
     if read[0] != 0xFF:
-        raise DamagedPicture("a segment of the JPEG does not begin with a marker")
+        raise DamagedPicture(N_("a segment of the JPEG does not begin with a marker"))
     while read[-1] == 0xFF:  # bytes that fill
         read = yield _Need("read", 1)
     if read[-1] == 0:
-        raise DamagedPicture("a segment of the JPEG does not begin with a marker")
+        raise DamagedPicture(N_("a segment of the JPEG does not begin with a marker"))
     return read[-1]
 
 
@@ -244,7 +245,7 @@ def _segment(remover: MetadataRemover, code: int) -> _Reader:
     length = yield _Need("read", 2)
     count = int.from_bytes(length, "big") - 2
     if count < 0:
-        raise DamagedPicture("a segment of the JPEG has no length")
+        raise DamagedPicture(N_("a segment of the JPEG has no length"))
     header = bytes((0xFF, code)) + length
     if code in _TABLES:
         remover.put_bytes(header)
@@ -290,14 +291,14 @@ def _png(remover: MetadataRemover) -> _Reader:
     signature = yield _Need("read", 8)
     header = yield _Need("read", 25)
     if signature != _PNG_SIGNATURE or header[:8] != b"\0\0\0\x0dIHDR":
-        raise DamagedPicture("it does not begin like a PNG")
+        raise DamagedPicture(N_("it does not begin like a PNG"))
     remover.measure(int.from_bytes(header[8:12], "big"), int.from_bytes(header[12:16], "big"))
     remover.put_bytes(signature, header)
     while True:
         start = yield _Need("read", 8)
         count, name = int.from_bytes(start[:4], "big"), start[4:]
         if count > _PNG_CHUNK_MAX or not name.isalpha():
-            raise DamagedPicture("a chunk of the PNG cannot be read")
+            raise DamagedPicture(N_("a chunk of the PNG cannot be read"))
         if name == b"IEND":
             break
         if name in _PNG_KEPT:
@@ -308,7 +309,7 @@ def _png(remover: MetadataRemover) -> _Reader:
             remover.count_removed(12 + count)
             _keep_png_orientation(remover, content)
         elif name[:1].isupper():
-            raise DamagedPicture("the PNG has a critical chunk that is unknown")
+            raise DamagedPicture(N_("the PNG has a critical chunk that is unknown"))
         else:
             remover.count_removed(8)
             yield _Need("skip", count + 4)
@@ -332,7 +333,7 @@ _XMP_FLAG: Final = 0x04
 def _webp(remover: MetadataRemover) -> _Reader:
     header = yield _Need("read", 12)
     if header[:4] != b"RIFF" or header[8:] != b"WEBP":
-        raise DamagedPicture("it does not begin like a WebP")
+        raise DamagedPicture(N_("it does not begin like a WebP"))
     remover.put_bytes(header)
     left = int.from_bytes(header[4:8], "little") - 4
     while left >= 8:
@@ -340,11 +341,11 @@ def _webp(remover: MetadataRemover) -> _Reader:
         count = int.from_bytes(start[4:], "little")
         padded = min(count + count % 2, left - 8)  # some writers leave out the last byte
         if padded < count:
-            raise DamagedPicture("a chunk of the WebP is longer than the file")
+            raise DamagedPicture(N_("a chunk of the WebP is longer than the file"))
         yield from _webp_chunk(remover, start, count, padded)
         left -= 8 + padded
     if left:
-        raise DamagedPicture("the length of the WebP is wrong")
+        raise DamagedPicture(N_("the length of the WebP is wrong"))
 
 
 def _webp_chunk(remover: MetadataRemover, start: bytes, count: int, padded: int) -> _Reader:
@@ -404,7 +405,7 @@ def _avif(remover: MetadataRemover) -> _Reader:
             start += yield _Need("read", 8)
             size, head = int.from_bytes(start[8:], "big"), 16
         if size < head and not (size == 0 and kind == b"mdat"):
-            raise DamagedPicture("a box of the AVIF has a wrong length")
+            raise DamagedPicture(N_("a box of the AVIF has a wrong length"))
         remover.put_bytes(start)
         if kind == b"meta" and not has_meta and size - head <= META_BYTES_MAX:
             content = yield _Need("read", size - head)
@@ -418,13 +419,13 @@ def _avif(remover: MetadataRemover) -> _Reader:
             remover.put_bytes(meta.content)
             remover.count_removed(meta.erased_bytes)
             if extents and extents[0].start < at + size:
-                raise DamagedPicture("metadata of the AVIF stands before its index")
+                raise DamagedPicture(N_("metadata of the AVIF stands before its index"))
         elif kind == b"mdat":
             yield from _avif_data(remover, at + head, at + size if size else None, extents)
         elif kind == b"ftyp":
             yield _Need("copy", size - head)
         elif kind in (b"meta", b"moov"):
-            raise DamagedPicture("it is a film, or its index is too long")
+            raise DamagedPicture(N_("it is a film, or its index is too long"))
         else:
             yield _Need("zero", size - head)
         at += size
@@ -435,7 +436,7 @@ def _avif_data(remover: MetadataRemover, at: int, end: int | None, extents: dequ
     while extents and (end is None or extents[0].start < end):
         one = extents.popleft()
         if one.start < at or (end is not None and one.stop > end):
-            raise DamagedPicture("an item of the AVIF lies outside its data")
+            raise DamagedPicture(N_("an item of the AVIF lies outside its data"))
         yield _Need("copy", one.start - at)
         if one.content:
             yield _Need("read", len(one.content))

@@ -144,7 +144,7 @@ def _passed(damage: DamagedPicture, second: _SecondPlace, keep_metadata: bool) -
     if keep_metadata:
         return True
     second.erase_chunks()
-    said = _("The picture is damaged, so its metadata cannot be removed: {why}.", why=str(damage))
+    said = _("The picture is damaged, so its metadata cannot be removed: {why}.", why=_(str(damage)))
     raise NotAccepted(said) from damage
 
 

@@ -140,6 +140,7 @@ class _Answer:
             form = replace(form, answer=0, edit=0, remove=0, restore=0)
         values: dict[str, Any] = {
             "page_name": self.page.name,
+            "page_language": self.page.language,
             "view": view,
             "target": target.comments[0] if target else None,
             "form": replace(
@@ -308,7 +309,7 @@ def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
 
 def _form_alone(site: Site, request: Request, name: str, form: CommentForm, status: int, problem: str) -> Response:
     """Return the form with its text and nothing of the page, which is not there or may not be read."""
-    values: dict[str, Any] = {"view": None, "target": None, "preview": None, "can_post": True}
+    values: dict[str, Any] = {"view": None, "target": None, "preview": None, "can_post": True, "page_language": ""}
     values |= guard_fields(site, request)
     return form_page(
         site,

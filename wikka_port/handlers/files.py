@@ -202,7 +202,7 @@ def _erase(site: Site, request: Request, name: str, file: str) -> Response:
 def _said_of_erased(request: Request, versions: Sequence[FileVersion]) -> str:
     """Return the sentence that a version was erased, if the address says so and it was, else ""."""
     given = request.args.get("erased", "")
-    if not any(one.erased and str(one.number) == given for one in versions):
+    if not any(one.is_erased and str(one.number) == given for one in versions):
         return ""
     others = request.args.get("others", "0")
     said = _("Version {number} is erased.", number=given)

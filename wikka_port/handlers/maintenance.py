@@ -32,6 +32,12 @@ log = logging.getLogger(__name__)
 TOKEN_CHARS: Final = 29  # of the audit: a time and an id
 ROW_CHARS: Final = 4_000
 SURE: Final = N_("Say that you are sure: what is thrown away is delivered no more, and an index may lack it.")
+STATES: Final = {  # of a trigger
+    "running": N_("running"),
+    "paused": N_("paused"),
+    "blocked": N_("held up"),
+    "unreadable": N_("unreadable"),
+}
 _AMOUNTS: Final = {
     "pages": N_("Pages"),
     "revisions": N_("Revisions, with those of deleted pages"),
@@ -72,6 +78,7 @@ def handle_jobs(site: Site, request: Request, _name: str) -> Response:
         values = {
             "has_triggers": maintenance.has_triggers,
             "triggers": triggers,
+            "states": {state: _(words) for state, words in STATES.items()},
             "letters": [(one, one.row.hex(), one.page or one.row.decode(errors="replace")) for one in letters],
             "more": sum(one.dead_letters for one in triggers) - len(letters),
             "sure": "sure" in request.form,

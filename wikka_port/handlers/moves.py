@@ -34,10 +34,7 @@ NOT_ALONG: Final = N_(
     "The page is {name} now. The store went away before its subpages were renamed, or links of other pages were led to "
     "the new name: rename it once more when the store is there, or change them by hand."
 )
-
 BAD_NAME: Final = N_("Change the new name or the reason. {why}")
-
-REFRESH_S: Final = 2
 PREVIEWED: Final = 200  # pages shown before a mass revert is done
 _MAX_LISTED: Final = 500  # names
 
@@ -130,8 +127,8 @@ def _rename_form(site: Site, request: Request, name: str, *, status: int, proble
 def handle_moves(site: Site, request: Request, _name: str) -> Response:
     """Show the job ``?job=ID`` to the user who requested it and to administrators; without an id, list recent jobs.
 
-    The page reloads itself every few seconds while the job runs; no script is needed.  With ``&still=1`` it stays as it
-    is: a reload takes the focus of a keyboard away, and the place of a screen reader.
+    While the job runs, a script shows in its place how far it is; without it, a link shows the page anew.  The page
+    never reloads itself: that would take a keyboard's focus and a screen reader's place away, and a refusal's message.
     """
     moves = site.wiki.moves
     jobs = Jobs(moves.rows, clock_ms)
@@ -197,19 +194,14 @@ def _undone(site: Site, request: Request, jobs: Jobs, progress: Progress) -> str
 
 
 def _progress_page(site: Site, request: Request, progress: Progress, *, status: int, problem: str) -> Response:
-    refreshes = progress.is_open and "still" not in request.args
     readable = site.wiki.access.readable([one.name for one in (*progress.done, *progress.left)][: 2 * _MAX_LISTED])
     values = {
         "progress": progress,
         "done": [one for one in progress.done if one.name in readable][:_MAX_LISTED],
         "left": [one for one in progress.left if one.name in readable][:_MAX_LISTED],
         "running": [],
-        "refreshes": refreshes,
     }
-    response = form_page(site, request, "moves.html", status=status, problem=problem, **values)
-    if refreshes:
-        response.headers["Refresh"] = str(REFRESH_S)
-    return response
+    return form_page(site, request, "moves.html", status=status, problem=problem, **values)
 
 
 def handle_mass_revert(site: Site, request: Request, _name: str) -> Response:

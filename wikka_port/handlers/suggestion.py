@@ -261,6 +261,7 @@ def _form(
         "suggest.html",
         status=status,
         page_name=name,
+        page_language=page.language if page is not None else None,
         draft=with_id(draft),
         problem=problem,
         preview=preview,

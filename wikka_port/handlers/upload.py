@@ -1,7 +1,7 @@
 """Uploads in parts, which continue after a break: the protocol tus 1.0 (``files.resumable``).
 
     POST     /Name/files              begins an upload; ``Location`` names its address (``begin_upload``)
-    HEAD     /-/upload?page=&id=      how much is stored
+    HEAD     /-/upload?page=&id=      how much is stored; all of it, with ``Content-Location``, if it became a file
     PATCH                             the next part; the last one makes the file, which ``Content-Location`` names
     DELETE                            throws the upload away
     OPTIONS                           the versions and bounds of the protocol
@@ -10,7 +10,11 @@
 that changes something has the form's token in ``X-Form-Token``.  An upload belongs to the account, or else to the
 browser, that began it; for everybody else there is none at its address.
 
-    404   no such upload, or it has ended
+The row of an upload goes when it becomes a file, and when the whole file is refused.  So a client that has lost the
+last answer cannot tell the two apart by the row: ``HEAD`` looks for the file itself, by the file's name, the length and
+the time of the upload, which its address has (``_made``).
+
+    404   no such upload, or it has ended without a file
     409   a part does not begin where the stored part ends
     422   the whole file is not taken: its type, its name; the upload has ended
     423   another request writes to it; after 90 s of silence the next one may
@@ -31,7 +35,7 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.editing.edit_forms import owner_to_keep, remember
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
-from wikka_port.files.file_rows import GRACE_MS, Upload
+from wikka_port.files.file_rows import GRACE_MS, Upload, lookup_key
 from wikka_port.files.refusals import FileRefused, UploadGone
 from wikka_port.files.resumable import (
     EXTENSIONS,
@@ -52,7 +56,7 @@ from wikka_port.refusals import sentence
 from wikka_port.request_queues import run_as_transfer
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.judging import NotAllowed
-from wikka_port.site import Site, wait_before_s
+from wikka_port.site import Site, number, wait_before_s
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_, _
 from wikka_port.urls import file_path, site_path
@@ -72,17 +76,18 @@ def begin_upload(site: Site, request: Request, name: str) -> Response:
         if not length:
             raise Rejected(400, _("The file is empty."))
         fields = metadata_in(_headers(request))
-        upload, cookie = _begun(site, request, name, length, fields)
+        upload, file, cookie = _begun(site, request, name, length, fields)
     except Rejected as rejected:
         return _rejection(rejected)
     response = _answer(site, 201, upload)
-    response.headers["Location"] = site_path("upload", page=upload.page, id=upload.place.decode())
+    place: dict[str, str | int] = {"file": file, "bytes": length, "since": upload.time_ms, "id": upload.place.decode()}
+    response.headers["Location"] = site_path("upload", page=upload.page, **place)
     remember(request, response, cookie)
     return response
 
 
-def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping[str, str]) -> tuple[Upload, str]:
-    """Begin an upload, and return it with the browser's cookie.  Raises Rejected, StoreUnavailable."""
+def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping[str, str]) -> tuple[Upload, str, str]:
+    """Begin an upload; return it, its file's name, and the browser's cookie.  Raises Rejected, StoreUnavailable."""
     kept = {key: value[:FIELD_CHARS_MAX] for key, value in fields.items() if key in FIELDS}
     owner, cookie = owner_to_keep(site, request)
     try:
@@ -95,9 +100,11 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
             why = _("Too many files came at once. The next one can come in {wait_s} s.", wait_s=wait_s)
             raise Rejected(429, why)
         name_of_file = fields.get("filename", "")
-        replaced = replaced_version(files, kept, name_of_file)
-        check_words(site, request, kept, "" if replaced else name_of_file)
-        return files.begin(name_of_file, owner, length, fields=json.dumps(kept)), cookie
+        token = replaced_version(files, kept, name_of_file)
+        check_words(site, request, kept, "" if token else name_of_file)
+        upload = files.begin(name_of_file, owner, length, fields=json.dumps(kept))
+        replaced = (own for own, one in files.current().items() if one.token == token) if token else iter(())
+        return upload, next(replaced, upload.name), cookie
     except NotAllowed as refused:
         raise Rejected(403, sentence(site, refused)) from None
     except (InvalidFileName, FileRefused) as refused:
@@ -112,8 +119,7 @@ def handle_upload(site: Site, request: Request, name: str) -> Response:
     try:
         check_version(_headers(request))
         if request.method == "HEAD":
-            _files, upload = _found(site, request)
-            return _answer(site, 200, upload)
+            return _state(site, request)
         _check_token(site, request)
         files, upload = _found(site, request)
         if request.method == "DELETE":
@@ -134,6 +140,43 @@ def _found(site: Site, request: Request) -> tuple[GuardedFiles, Upload]:
                 if upload.page == files.page and upload.length_bytes:
                     return files, upload
     raise Rejected(404, _(_ENDED))
+
+
+def _state(site: Site, request: Request) -> Response:
+    """Answer how much is stored; all of it, if the upload became a file.  Raises Rejected (404), StoreUnavailable."""
+    try:
+        _files, upload = _found(site, request)
+    except Rejected:
+        made, page = _made(site, request), request.args.get("page", "")
+        if not made:
+            raise
+        response = _plain(200)
+        response.headers["Upload-Offset"] = response.headers["Upload-Length"] = request.args["bytes"]
+        response.headers["Content-Location"] = file_path(page, made)
+        return response
+    return _answer(site, 200, upload)
+
+
+def _made(site: Site, request: Request) -> str:
+    """Return the name of the file that the upload at the address became, or "" if none is there.
+
+    It is a newest version by the visitor since the upload began, or one that waits for its page, of the upload's name,
+    which may have another ending by now, and of its length, unless metadata was removed.  It may be that of another
+    upload of this name and length at once.
+    """
+    args, since, length = request.args, number(request, "since"), number(request, "bytes")
+    file = lookup_key(args.get("file", ""))
+    stem = file.rpartition(".")[0] or file
+    if since is None or length is None or not file:
+        return ""
+    with contextlib.suppress(NotAllowed, InvalidName):
+        files = files_of_owner(site, request, args.get("page", ""))
+        for one in (*files.newest_versions().values(), *files.waiting.versions()):
+            is_named = lookup_key(one.name) == file or lookup_key(one.name).startswith(f"{stem}.")
+            is_own = (one.author, one.signed) == (site.visitor.signature, site.visitor.signed) and one.time_ms >= since
+            if is_named and is_own and (one.size_bytes == length or one.metadata == "removed"):
+                return one.name
+    return ""
 
 
 def _continue(site: Site, request: Request, files: GuardedFiles, upload: Upload) -> Response:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.administration import ADMINISTRATORS, SETTABLE, AccountChanges, NotChanged, account_part
+from wikka_port.accounts.api_keys import SCOPES
 from wikka_port.accounts.deactivation import neutral_name
 from wikka_port.accounts.factory import public_address
 from wikka_port.accounts.links import LIFE_S
@@ -139,6 +140,7 @@ def _account_form(
         "has_mail": site.accounts.registration.is_address_required,
         "sessions": [one.session for one in site.accounts.sessions.of(account.row)],
         "keys": [one.key for one in site.accounts.keys.of(account.row)],
+        "scopes": SCOPES,
         "groups": known,
         "more_groups": more,
         "typed": {

@@ -27,7 +27,7 @@ from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
-from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, SIGNED, STATE, Journal, new_id
+from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, REVERTED, SIGNED, STATE, Journal, new_id
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
 from wikka_port.page_rows import text_in
 from wikka_port.schema import cells_of, fields_in
@@ -62,7 +62,7 @@ class Job:
     source: Annotated[str, b"m:from"] = ""
     target: Annotated[str, b"m:to"] = ""
     redirect: Annotated[bool, b"m:redirect"] = True
-    author: Annotated[str, b"m:author"] = ""
+    author: Annotated[str, REVERTED] = ""
     since_ms: Annotated[int, b"m:since"] = 0
     of: Annotated[bytes, b"m:of"] = b""  # the job that this one undoes
     history: Annotated[bytes, b"m:history"] = b""  # of the page that was renamed; b"": not known, of an older job

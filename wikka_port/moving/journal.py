@@ -48,6 +48,7 @@ STATE: Final = b"m:state"
 NOTIFIED: Final = b"m:notified"
 BY: Final = b"m:by"
 SIGNED: Final = b"m:signed"
+REVERTED: Final = b"m:author"  # whose edits a job takes back (``jobs``)
 GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
 RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
 INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"

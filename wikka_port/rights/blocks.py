@@ -41,9 +41,15 @@ REASON_CHARS: Final = 200
 PREFIX_LENGTH_MIN: Final = {4: 8, 6: 19}
 BLOCKED: Final = N_("{who} is blocked")
 _ID: Final = re.compile("[0-9a-f]{16}")
-_SPAN: Final = re.compile(r"(\d{1,4})\s*(h|hours?|d|days?|w|weeks?|months?)", re.IGNORECASE)
+_SPAN: Final = re.compile(r"(\d{1,4})\s*([^\W\d_]{1,20})\.?")
 _HOUR_MS: Final = 3_600_000
-_SPANS_MS: Final = {"h": _HOUR_MS, "d": 24 * _HOUR_MS, "w": 7 * 24 * _HOUR_MS, "m": 30 * 24 * _HOUR_MS}
+# A language's words for each are accepted beside the English ones, with a blank between two.
+_UNITS: Final = (
+    (N_("h hour hours"), _HOUR_MS),
+    (N_("d day days"), 24 * _HOUR_MS),
+    (N_("w week weeks"), 7 * 24 * _HOUR_MS),
+    (N_("month months"), 30 * 24 * _HOUR_MS),
+)
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -111,6 +117,12 @@ def target_of(text: str) -> tuple[str, str]:
     return "", str(network)
 
 
+def _unit_ms(word: str) -> int:
+    """Return the length of a unit of time by a word of English or of the reader's language, or 0."""
+    wanted = folded(word)
+    return next((ms for words, ms in _UNITS if wanted in folded(f"{words} {_(words)}").split()), 0)
+
+
 def until_of(text: str, now_ms: int) -> int:
     """Return the end of a block that lasts as long as ``text`` says, or until the moment that it names; 0: for good.
 
@@ -120,8 +132,9 @@ def until_of(text: str, now_ms: int) -> int:
     if not typed:
         return 0
     span = _SPAN.fullmatch(typed)
-    if span is not None:
-        return min(now_ms + int(span[1]) * _SPANS_MS[span[2][0].lower()], TIME_MAX_MS)
+    unit_ms = 0 if span is None else _unit_ms(span[2])
+    if span is not None and unit_ms:
+        return min(now_ms + int(span[1]) * unit_ms, TIME_MAX_MS)
     try:
         moment = datetime.fromisoformat(typed)
         until_ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1_000)

@@ -52,6 +52,11 @@ class GuardedWaiting:
         """Return what waits, by name, as the files of a page."""
         return {one.name: current_of(one) for one in sorted(self.uploads(), key=lambda one: lookup_key(one.name))}
 
+    def versions(self) -> list[FileVersion]:
+        """Return what waits as the versions that it may become."""
+        said = [(one, fields_of(one)) for one in self.uploads()]
+        return [self._version(one, fields.get("note", ""), fields.get("alt", "")) for one, fields in said]
+
     def _one(self, name: str, token: str) -> Upload:
         """Return the upload of that name and token.  Raises NoSuchFile, if it has ended, and NotAllowed."""
         self._access.require(self._page, Privilege.WRITE)

@@ -51,8 +51,11 @@
     /** The language and the direction of the text, in the field and in the preview. */
     speak() {
       const chosen = this.form.elements.namedItem("language")?.selectedOptions[0];
-      if (!chosen) return;
-      for (const one of [this.area, this.preview.article]) Object.assign(one, { lang: chosen.value, dir: chosen.dir });
+      const { lang, dir } = chosen ? { lang: chosen.value, dir: chosen.dir } : this.area; // none is chosen for a suggestion
+      for (const one of chosen ? [this.area, this.preview.article] : [this.preview.article]) {
+        if (lang) Object.assign(one, { lang });
+        Object.assign(one, { dir });
+      }
     }
 
     marks() { return wikkaEditor.marks[wikkaEditor.formatOf(this.form)]; }

@@ -32,7 +32,10 @@ const wikkaUploads = (() => {
   const retried = async (send, say, signal) => {
     for (let tries = 0; tries < TRIES; tries += 1) {
       let answer = null;
-      try { answer = await send(tries); } catch { signal.throwIfAborted(); }
+      try { answer = await send(tries); } catch (error) {
+        if (error instanceof Refused) throw error;
+        signal.throwIfAborted();
+      }
       if (answer?.ok) return answer;
       if (answer && !isPassing(answer.status)) throw await reasonOf(answer);
       say(answer ? _("The wiki is busy; the upload continues by itself.") : _("The connection is broken; the upload continues by itself."));
@@ -53,10 +56,11 @@ const wikkaUploads = (() => {
     const part = async (tries) => {
       if (tries) {
         const head = await fetch(place, { method: "HEAD", headers: common(to), signal });
-        if (head.status === 404 && offset + PART_BYTES >= file.size) return new Response(null); // the last answer was lost
+        if (head.status === 404) throw new Refused(_("The upload has ended, and no such file of yours is seen. Look among the files of the page before you send it again."));
         if (!head.ok) return head;
         offset = Number(head.headers.get("Upload-Offset"));
         show(offset);
+        if (head.headers.has("Content-Location")) return head; // only the last answer was lost: the file is there
       }
       return fetch(place, { method: "PATCH", signal, body: file.slice(offset, offset + PART_BYTES),
         headers: { ...common(to), "Upload-Offset": offset, "Content-Type": "application/offset+octet-stream" } });

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from wikka_port.rights.blocks import (
@@ -17,6 +19,8 @@ from wikka_port.rights.blocks import (
 from wikka_port.rights.judging import Guarded, may
 from wikka_port.rights.rules import PageRights, Privilege, Rules
 from wikka_port.schema import TIME_MAX_MS
+from wikka_port.texts import _, speak
+from wikka_port.texts.catalogue import ENGLISH, Languages
 from wikka_port.visitors import Visitor
 
 HOUR = 3_600_000
@@ -90,9 +94,29 @@ def test_targets_and_ends_as_people_type_them() -> None:
     for wrong in ("", "a/b", "0.0.0.0/0", "10.0.0.0/7", "::/0"):
         with pytest.raises(BadBlock):
             target_of(wrong)
-    for wrong in ("soon", "1969-01-01", "9999-12-31", "-3 days"):
+    for wrong in ("soon", "1969-01-01", "9999-12-31", "-3 days", "3 m", "3 tage", "3 ", "3 days days", "12345 h"):
         with pytest.raises(BadBlock):
             until_of(wrong, 5)
+
+
+def test_each_language_accepts_the_spans_that_its_own_form_shows() -> None:
+    """And its error; English ones count in every language, since commands and pages of help have them."""
+    asked = "How long: 12 h, 3 days, 2 weeks; until 2026-12-24; or empty, for good"
+    wanted = [12 * HOUR, 3 * 24 * HOUR, 14 * 24 * HOUR]
+    try:
+        languages = Languages.found()
+        for language in map(languages.catalogue, languages.names):
+            speak(language)
+            shown = _(asked).partition(":")[2].partition(";")[0].split(",")
+            assert [until_of(one, 0) for one in shown] == wanted, language.code
+            with pytest.raises(BadBlock) as refused:
+                until_of("soon", 0)
+            in_error = re.findall(r"\d+ \w+", str(refused.value))[:2]
+            assert [until_of(one, 0) for one in in_error] == [3 * 24 * HOUR, 12 * HOUR], language.code
+            for text in ("3 days", "12h", "2 WEEKS", "1 month"):
+                assert until_of(text, 0) > 0
+    finally:
+        speak(ENGLISH)
 
 
 def test_a_damaged_cell_is_no_block() -> None:

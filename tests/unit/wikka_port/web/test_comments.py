@@ -31,7 +31,7 @@ def send(web: WikiClient, text: str, query: str = "", path: str = PATH, **fields
 
 
 def texts(web: WikiClient, path: str = PATH) -> list[str]:
-    return re.findall(r'comment-text">\s*<p>(.*?)</p>', web.get(path).text)
+    return re.findall(r'comment-text"[^>]*>\s*<p>(.*?)</p>', web.get(path).text)
 
 
 def test_a_comment_is_written_and_read(web: WikiClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from wikka_port.accounts.user_names import Unsuitable, checked_name
 from wikka_port.files.file_rows import BLOBS
 from wikka_port.limits import AUDIT_LISTED
 from wikka_port.maintenance import Amount, Refused, contents_of, rows_of
+from wikka_port.moving.runner import AUDITED
 from wikka_port.names import page_key
 from wikka_port.schema import REVISIONS
 from wikka_port.visitors import COMMAND, OLD_COMMANDS
@@ -99,17 +101,34 @@ def test_a_part_of_the_audit_reads_a_bounded_number(
     assert [one.note for one in audit.filtered(user="Mia")] == ["0"]
 
 
+def kinds_in(text: str) -> set[str]:
+    """The kinds that a module's calls of ``note`` may add: each word that the first text of a call may be."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+            words = [words for one in node.args if (words := _words(one))] if name in ("note", "_note") else []
+            found |= words[0] if words else set()
+    return found
+
+
+def _words(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.IfExp):
+        return _words(node.body) | _words(node.orelse)
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
+
+
 def test_the_filter_knows_every_kind_of_entry() -> None:
-    noted = set()
-    for path in Path(wikka_port.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-                name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-                given = [one.value for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-                is_audit = name in ("note", "_note") and given and "metrics" not in path.name
-                noted |= {given[0]} if is_audit else set()
+    assert kinds_in('self._note("a" if x else "b" if y else "c", name, "d")') == {"a", "b", "c"}
+    assert kinds_in('_note(site, "e", "f")') == {"e"}
+    sources = [one for one in Path(wikka_port.__file__).parent.rglob("*.py") if "metrics" not in one.name]
+    noted = set().union(*(kinds_in(one.read_text(encoding="utf-8")) for one in sources))
     assert noted <= set(KINDS) | {"waiting"}
+    assert {"hide revision", "show revision"} <= noted
     assert len(noted) > 15
+    assert set(AUDITED.values()) <= set(KINDS)
+    with pytest.raises(AssertionError, match="does not know 'shown revision'"):
+        Audit(MemoryRows(), lambda: 0).note("shown revision", user="")
 
 
 def test_dead_letters_are_delivered_again_or_thrown_away(web: WikiClient, root: WikiClient) -> None:
@@ -210,3 +229,19 @@ def test_the_last_backup_is_what_the_command_noted(tmp_path: Path) -> None:
     assert "is no report of columnar backup" in shown
     assert "20261128T010203.004Z" not in shown
     assert "without --backup-report" in WikiClient().signed_in("Root", admin=True).get("/-/sizes").text
+
+
+def test_no_english_stands_inside_german_sentences(tmp_path: Path) -> None:
+    web = WikiClient(language="de", backup_report=tmp_path / "none.json")
+    root = web.signed_in("Root", admin=True)
+    assert "Noch hat sich keine Sicherung gemeldet." in root.get("/-/sizes").text
+    jobs = root.get("/-/jobs").text
+    assert "<dd>läuft · " in jobs
+    assert "running" not in jobs
+    web.wiki.maintenance.states = [replace(one, state="blocked") for one in web.wiki.maintenance.states]
+    assert "<dd>aufgehalten · " in root.get("/-/jobs").text
+    known = accounts(web)
+    account = known.directory.account("Root")
+    assert account is not None
+    known.keys.issue(account, label="", scopes=["read", "write"], days=7)
+    assert "lesen, schreiben · " in root.get("/-/users?name=Root").text

@@ -67,26 +67,26 @@ def rights_of(web: WikiClient, name: str) -> PageRights:
     return page.rights
 
 
-def test_the_page_of_a_job_stays_as_it_is_if_one_asks_for_it(
+def test_the_page_of_a_job_never_reloads_itself(
     web: WikiClient, root: WikiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had reloaded itself every two seconds, and the keyboard began each time at the top of the page."""
+    """It had done so every two seconds: the keyboard began each time at the top, and what was refused was not read."""
     monkeypatch.setattr(moves, "start", lambda wiki, job: None)
     web.signed_in("Olga")
     confirmed(root, "/-/pages", "Tide", look="rights", new_owner="Olga")
     place = place_of_job(web)
     shown = root.get(place)
-    assert shown.headers["Refresh"] == "2"
-    assert f'<a href="{place}&amp;still=1" autofocus>' in shown.text
-    still = root.get(f"{place}&still=1")
-    assert "Refresh" not in still.headers
-    assert "0 of 1 when this page was opened" in still.text
-    assert f'<a href="{place}">Show it anew by itself</a>' in still.text
-    assert root.post(f"{place}&still=1", {**root.form_of(still), "stop": "1"}).headers["Location"] == place
+    assert "0 of 1; under way" in shown.text
+    assert f'<a class="button quiet" href="{place}">Show it anew</a>' in shown.text
+    refused = root.post(place, {**root.form_of(shown), "csrf": "0.0", "stop": "1"})
+    assert (refused.status_code, 'role="alert"' in refused.text) == (403, True)
+    assert root.post(place, {**root.form_of(shown), "stop": "1"}).headers["Location"] == place
     stopped = root.get(place)
     assert "0 of 1; stopped" in stopped.text
-    assert "Refresh" not in stopped.headers
-    assert "still=1" not in stopped.text
+    assert "Show it anew" not in stopped.text
+    assert "progress.js" not in stopped.text, "there is nothing to ask for"
+    for answer in (shown, refused, stopped):
+        assert "Refresh" not in answer.headers
 
 
 def place_of_job(web: WikiClient) -> str:

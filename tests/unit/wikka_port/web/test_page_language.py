@@ -6,6 +6,7 @@ import re
 
 from tests.support.wiki_client import WikiClient
 from wikka_port.pages import Page
+from wikka_port.rights.rules import PageRights, Privilege
 
 
 def page(web: WikiClient, name: str = "P") -> Page:
@@ -115,3 +116,35 @@ def test_readers_browsers_are_told_where_it_is_not_the_language_of_the_wiki() ->
     web.save("/H", "x", language="en")
     old = web.get("/H?revision=1")
     assert '<article class="content" lang="he" dir="rtl">' in old.text
+
+
+def test_a_comment_is_taken_for_one_in_the_language_of_its_page_and_turns_with_its_own_letters() -> None:
+    web = WikiClient()
+    web.wiki.save("P", "שלום", author="Ann", base=0, language="he")
+    web.wiki.save("Plain", "words", author="Ann", base=0)
+    for path, attributes in (("/P", ' lang="he" dir="auto"'), ("/Plain", ' dir="auto"')):
+        form = web.form(f"{path}/comments")
+        seen = web.post(f"{path}/comments", {**form, "body": "Some words.", "preview": "1"}).text
+        assert f'<article class="content comment-text"{attributes}>' in seen
+        assert f'<textarea id="body"{attributes} class="short"' in seen
+        assert web.post(f"{path}/comments", {**form, "body": "Some words.", "send": "1"}).status_code == 303
+        for shown in (f"{path}/comments", f"{path}/comments?answer=1", f"{path}?comments=oldest"):
+            assert f'<div class="content comment-text"{attributes}>' in web.get(shown).text, shown
+
+
+def test_a_suggestion_and_a_conflict_are_in_the_language_of_the_page() -> None:
+    web = WikiClient()
+    web.wiki.save("P", "אחת\n\nשתיים", author="Olga", base=0, owner="Olga", language="he")
+    form = {**web.form("/P/edit"), "language": chosen(web)}
+    web.wiki.save("P", "ONE\n\nשתיים", author="Olga", base=1, language="he")
+    conflict = web.post("/P/edit", {**form, "body": "UNO\n\nשתיים", "save": "1"})
+    assert conflict.status_code == 409
+    for place in ("body", "mine", "theirs"):
+        assert f'<textarea id="{place}" lang="he" dir="rtl"' in conflict.text
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
+    web.wiki.clock_s += 1
+    mia = web.signed_in("Mia")
+    form = mia.form("/P/suggestion")
+    seen = mia.post("/P/suggestion", {**form, "body": "שלום", "preview": "1"}).text
+    assert '<textarea id="body" lang="he" dir="rtl" name="body"' in seen
+    assert '<article class="content" lang="he" dir="rtl">' in seen

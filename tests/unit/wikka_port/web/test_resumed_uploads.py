@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from werkzeug.test import TestResponse
@@ -79,8 +80,63 @@ def test_a_file_comes_in_parts_of_any_size(web: WikiClient, tus: Tus) -> None:
     shown = web.get("/HomePage/file?file=Data.csv").text
     assert "for you" in shown
     assert "two lines" in shown
-    assert tus.send("HEAD", place).status_code == 404, "it has ended"
+    assert tus.part(place, len(CONTENT), b"").status_code == 404, "it has ended"
     assert list(web.wiki.rows.scan(UPLOADS)) == []
+
+
+def test_a_client_that_has_lost_the_last_answer_learns_whether_there_is_a_file(web: WikiClient, tus: Tus) -> None:
+    def head(place: str, asking: Tus = tus) -> tuple[int, str, str]:
+        answer = asking.send("HEAD", place)
+        return answer.status_code, answer.headers.get("Content-Location", ""), answer.headers.get("Upload-Offset", "")
+
+    place = tus.begin("a_b.txt", 3).headers["Location"]
+    assert head(place) == (200, "", "0")
+    tus.part(place, 0, b"one")
+    assert head(place) == (200, "/HomePage/files/a_b.txt", "3")
+    assert head(place, Tus(web.signed_in("Eve"))) == (404, "", ""), "it is not hers"
+    renamed = tus.begin("Tabelle", 3).headers["Location"]
+    tus.part(renamed, 0, b"two")
+    assert head(renamed) == (200, "/HomePage/files/Tabelle.txt", "3")
+    picture = tus.begin("photo.jpg", len(PNG)).headers["Location"]
+    tus.part(picture, 0, PNG)
+    assert head(picture) == (200, "/HomePage/files/photo.png", str(len(PNG)))
+    token = web.wiki.files.files_of("HomePage")["a_b.txt"].token
+    other_name = tus.begin("Newer.txt", 4, replaces=token).headers["Location"]
+    tus.part(other_name, 0, b"four")
+    assert head(other_name) == (200, "/HomePage/files/a_b.txt", "4")
+
+
+def test_a_file_that_waits_for_its_page_is_a_sign_too(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    tus = Tus(mia, "New")
+    place = tus.begin("a.txt", 3).headers["Location"]
+    assert tus.part(place, 0, b"one").status_code == 204
+    head = tus.send("HEAD", place)
+    assert (head.status_code, head.headers.get("Content-Location")) == (200, "/New/files/a.txt")
+    assert Tus(web.signed_in("Eve")).send("HEAD", place).status_code == 404
+
+
+def test_a_file_of_before_is_no_sign_that_an_upload_succeeded(web: WikiClient, tus: Tus) -> None:
+    place = tus.begin("a.txt", 3).headers["Location"]
+    query = dict(parse_qsl(urlsplit(place).query))
+
+    def status(**other: str) -> int:
+        return tus.send("HEAD", f"/-/upload?{urlencode({**query, **other})}").status_code
+
+    tus.part(place, 0, b"one")
+    (version,) = web.wiki.files.versions("HomePage", "a.txt")
+    assert (status(), status(since=str(version.time_ms))) == (200, 200)
+    assert status(since=str(version.time_ms + 1)) == 404, "it was there before"
+    for wrong in ({"bytes": "4"}, {"bytes": "x"}, {"since": ""}, {"file": "b.txt"}, {"file": ""}, {"page": "Other"}):
+        assert status(**wrong) == 404, wrong
+    token = web.wiki.files.files_of("HomePage")["a.txt"].token
+    tus.web.post("/HomePage/file?file=a.txt", {"csrf": tus.token, "seen": token, "remove": "1"})
+    assert status() == 404, "it was removed since"
+    again = tus.begin("a.txt", 3).headers["Location"]
+    tus.part(again, 0, b"two")
+    assert tus.send("HEAD", again).status_code == 200
+    web.wiki.rights.change("HomePage", PageRights(""), "", {Privilege.READ: "Ann"})
+    assert tus.send("HEAD", again).status_code == 404, "nobody learns of files of a page that he may not read"
 
 
 def test_a_part_that_begins_elsewhere_or_is_too_long_is_refused(tus: Tus) -> None:
@@ -138,6 +194,14 @@ def test_a_whole_file_that_is_not_taken_ends_its_upload(web: WikiClient, tus: Tu
     assert tus.part(first, 0, PNG).status_code == 204
     late = tus.part(second, 0, PNG)
     assert (late.status_code, "has a file of this name" in late.text) == (422, True)
+
+
+def test_why_a_picture_is_damaged_is_said_in_the_language_of_the_wiki() -> None:
+    web = WikiClient(language="de")
+    web.wiki.save("HomePage", "Ein Text.", author="Ann", base=0)
+    tus = Tus(web)
+    answer = tus.part(tus.begin("b.png", 40).headers["Location"], 0, PNG[:40])
+    assert (answer.status_code, "es endet zu früh" in answer.text) == (422, True), answer.text
 
 
 def test_an_upload_is_of_its_browser_or_account_alone(web: WikiClient, tus: Tus) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
+from tests.support import page_forms
 from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_edit import text_in
 from wikka_port.accounts.tables import EDITS, USERS, user_row
@@ -188,6 +189,71 @@ def test_a_comment_under_review_is_accepted_as_its_authors(web: WikiClient) -> N
     shown = web.get("/P/comments").text
     assert "a.example" in shown
     assert shown.count('class="author">Visitor') >= 1
+
+
+@pytest.mark.parametrize("button", ["refuse", "withdraw"])
+def test_a_refused_comment_is_changed_and_sent_anew(web: WikiClient, button: str) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    web.post("/P/comments", {**web.form("/P/comments"), "body": "Words.", "send": "1"})
+    form = mia.form("/P/comments?answer=1")
+    shared_clock_of(mia, 60)
+    place = mia.post("/P/comments", {**form, "body": SPAM, "send": "1"}).headers["Location"]
+    assert decide(mia if button == "withdraw" else root, place, button).status_code == 303
+    assert forms_to("/P/comments", root.get(place)) == [], "it is not the administrator's"
+    (form,) = forms_to("/P/comments", mia.get(place))
+    again = mia.post("/P/comments", {**form, "preview": "1"})
+    assert text_in(again) == SPAM
+    assert "not sent yet" in again.text
+    assert "Words." in again.text, "beside the comment that it answers"
+    shared_clock_of(mia, 60)
+    sent = mia.post("/P/comments", {**mia.form_of(again), "body": "Other words.", "send": "1"})
+    assert sent.headers["Location"].endswith("#c2")
+    page = web.wiki.page("P")
+    assert page is not None
+    made = web.wiki.comments.comment_at(page_key("P"), 2, page.comments)
+    assert (made.text, made.author, made.parent) == ("Other words.", "Mia", 1)
+    assert mia.post("/P/comments", {**mia.form_of(again), "body": "Other words.", "send": "1"}).status_code == 303
+    again_there = web.wiki.page("P")
+    assert again_there is not None
+    assert again_there.comments.count == 2, "the same form adds one comment"
+
+
+def test_a_comment_that_waits_is_replaced_by_its_author(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    form = mia.form("/P/comments")
+    shared_clock_of(mia, 60)
+    place = mia.post("/P/comments", {**form, "body": SPAM, "send": "1"}).headers["Location"]
+    (form,) = forms_to("/P/comments", mia.get(place))
+    again = mia.post("/P/comments", {**form, "preview": "1"})
+    shared_clock_of(mia, 60)
+    sent = mia.post("/P/comments", {**mia.form_of(again), "body": f"{SPAM} Again.", "send": "1"})
+    assert sent.headers["Location"] == place, "one text waits, not two"
+    assert waiting(root) == [place]
+    assert "Again." in root.get(place).text
+
+
+def test_a_refused_change_of_a_comment_is_changed_and_sent_anew(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    web.wiki._now_ms = int(web.now * 1_000)
+    mia.post("/P/comments", {**mia.form("/P/comments"), "body": "Words.", "send": "1"})
+    form = mia.form("/P/comments?edit=1")
+    shared_clock_of(mia, 60)
+    place = mia.post("/P/comments", {**form, "body": SPAM, "send": "1"}).headers["Location"]
+    decide(root, place, "refuse")
+    (form,) = forms_to("/P/comments", mia.get(place))
+    again = mia.post("/P/comments", {**form, "preview": "1"})
+    assert text_in(again) == SPAM
+    shared_clock_of(mia, 60)
+    assert mia.post("/P/comments", {**mia.form_of(again), "body": "Better.", "send": "1"}).status_code == 303
+    page = web.wiki.page("P")
+    assert page is not None
+    assert page.comments.count == 1
+    assert web.wiki.comments.comment_at(page_key("P"), 1, page.comments).text == "Better."
+
+
+def forms_to(path: str, answer: TestResponse) -> list[dict[str, str]]:
+    """The fields of the forms of a page that are sent to ``path``."""
+    return [one.sent() for one in page_forms.read(answer.text)[0] if one.path == path]
 
 
 def test_forms_of_programs_come_back_with_their_text(web: WikiClient) -> None:
