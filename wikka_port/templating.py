@@ -89,6 +89,7 @@ def _environment(settings: _Settings, texts_url: str, catalogue: Catalogue) -> E
     environment.globals["text_language"] = lru_cache(maxsize=None)(
         lambda code, guessed=False: _text_language(code or settings.language, catalogue, guessed=guessed)
     )
+    environment.globals["text_lang"] = lru_cache(maxsize=None)(lambda code: _lang(code or settings.language, catalogue))
     environment.filters["when"] = _moment()
     environment.filters["clock"] = _moment(from_char=_CLOCK)
     environment.filters["figure"] = catalogue.figure
@@ -132,5 +133,8 @@ def _text_language(code: str, catalogue: Catalogue, *, guessed: bool = False) ->
     A comment is ``guessed`` to be in the language of its page; its direction is that of its own first letter.
     """
     side = "auto" if guessed else direction(code)
-    language = Markup(' lang="{}"').format(code) if code != catalogue.code else Markup()
-    return language + (Markup(' dir="{}"').format(side) if side != catalogue.direction else "")
+    return _lang(code, catalogue) + (Markup(' dir="{}"').format(side) if side != catalogue.direction else "")
+
+
+def _lang(code: str, catalogue: Catalogue) -> Markup:
+    return Markup(' lang="{}"').format(code) if code != catalogue.code else Markup()

@@ -228,6 +228,7 @@ def _suggestion_page(
         status=status,
         page_name=page.name,
         rows=rows(old, found.text or ""),
+        spoken=page.language,
         **values,
     )
 

@@ -141,6 +141,7 @@ def test_a_suggestion_and_a_conflict_are_in_the_language_of_the_page() -> None:
     assert conflict.status_code == 409
     for place in ("body", "mine", "theirs"):
         assert f'<textarea id="{place}" lang="he" dir="rtl"' in conflict.text
+    assert '<tbody lang="he">' in conflict.text, "its lines turn with their own letters, and its columns do not"
     web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
     web.wiki.clock_s += 1
     mia = web.signed_in("Mia")
@@ -148,3 +149,15 @@ def test_a_suggestion_and_a_conflict_are_in_the_language_of_the_page() -> None:
     seen = mia.post("/P/suggestion", {**form, "body": "שלום", "preview": "1"}).text
     assert '<textarea id="body" lang="he" dir="rtl" name="body"' in seen
     assert '<article class="content" lang="he" dir="rtl">' in seen
+    mia.post("/P/suggestion", {**form, "body": "שלום", "send": "1"})
+    (one,) = web.wiki.suggestions.of("P")
+    olga = web.signed_in("Olga")
+    compared = ("/P/diff", "/P/diff?style=inline", "/P/history", "/P/revert?revision=1", f"/P/suggestion?id={one.id}")
+    for path in compared:
+        assert '<tbody lang="he">' in olga.get(path).text, path
+    web.wiki.save("English", "\n".join(map(str, range(40))), author="Ann", base=0)
+    web.wiki.save("English", "\n".join(map(str, range(1, 41))), author="Ann", base=1)
+    assert "<tbody>" in web.get("/English/diff").text
+    german = WikiClient(web.wiki, language="de")
+    shown = german.get("/English/diff").text
+    assert '<tbody lang="en">' not in shown, "a page without a language is in that of the wiki"
