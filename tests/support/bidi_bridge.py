@@ -11,6 +11,7 @@ a preference from its start (``preferences``); others go to Firefox, which refus
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import sys
@@ -114,12 +115,21 @@ async def _bridge(port: int, scheme: str, reader: asyncio.StreamReader, playwrig
 
 
 async def run(scheme: str, command: Iterable[str]) -> int:
+    """Return the exit status of Firefox, which does not outlive its connection to playwright."""
     firefox = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE, limit=LINE_MAX)
     assert firefox.stderr is not None
+
+    async def serve(port: int, reader: asyncio.StreamReader, playwright: asyncio.StreamWriter) -> None:
+        try:
+            await _bridge(port, scheme, reader, playwright)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                firefox.terminate()
+
     while line := await firefox.stderr.readline():
         said = line.decode(errors="replace")
         if found := LISTENS.search(said):
-            server = await asyncio.start_server(partial(_bridge, int(found[1]), scheme), "127.0.0.1", 0)
+            server = await asyncio.start_server(partial(serve, int(found[1])), "127.0.0.1", 0)
             said = f"WebDriver BiDi listening on ws://127.0.0.1:{server.sockets[0].getsockname()[1]}\n"
         sys.stderr.write(said)
         sys.stderr.flush()

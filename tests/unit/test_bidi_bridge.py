@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import pytest
 
+from tests.support import bidi_bridge
 from tests.support.bidi_bridge import COMMAND, COMMAND_BYTES, FRAME_MAX, LISTENS, answer_to, next_frame, text_frame
 
+# It tells what it was asked by, answers nothing, and never ends by itself.
+DEAF_FIREFOX = """
+import socket, sys, time
+listening = socket.create_server(("127.0.0.1", 0))
+port = listening.getsockname()[1]
+print(f"WebDriver BiDi listening on ws://127.0.0.1:{port}", file=sys.stderr, flush=True)
+connected, _ = listening.accept()
+asked = connected.recv(1_000).decode()
+is_own = f"Host: 127.0.0.1:{port}\\r\\n" in asked
+connected.sendall(f"HTTP/1.1 101 Switching\\r\\nX-Own: {is_own}\\r\\n\\r\\n".encode())
+while connected.recv(1_000):
+    pass
+time.sleep(600)
+"""
 MASK = b"\x01\x80\x7f\xff"
 
 
@@ -59,6 +80,26 @@ def test_frames_are_passed_on_as_they_came(size: int, is_masked: bool) -> None:
     for first in (0x01, 0x80, 0x82, 0x88):  # a part of a message, bytes, the end
         other = framed(payload, first, is_masked=is_masked)
         assert read(other) == (other, b"")
+
+
+def test_firefox_is_asked_by_its_own_address_and_ends_with_the_connection() -> None:
+    bridge = [sys.executable, bidi_bridge.__file__, "light", sys.executable, "-c", DEAF_FIREFOX]
+    with subprocess.Popen(bridge, stderr=subprocess.PIPE, text=True, process_group=0) as process:
+        try:
+            assert process.stderr is not None
+            found = LISTENS.search(process.stderr.readline())
+            assert found is not None
+            with socket.create_connection(("127.0.0.1", int(found[1])), timeout=20) as playwright:
+                playwright.sendall(b"GET /session HTTP/1.1\r\nHost: 127.0.0.1:1\r\nUpgrade: websocket\r\n\r\n")
+                assert b"X-Own: True" in playwright.recv(1_000)
+                playwright.sendall(framed(command("light")))
+                answer = answer_to(command("light"), "light")
+                assert answer is not None
+                assert playwright.recv(1_000) == text_frame(answer)
+            process.wait(20)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_frame_without_bound_is_refused_and_an_answer_is_one() -> None:
