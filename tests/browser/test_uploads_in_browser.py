@@ -102,6 +102,22 @@ def test_each_of_several_pictures_has_its_own_words(open_page: Any, server: Wiki
     assert alts == {"Harbour.png": "the harbour", "Pier.png": "the pier"}
 
 
+@pytest.mark.parametrize("mode", sorted(axe.MODES))
+def test_the_files_of_a_new_page_have_no_fault(browser: Any, server: WikiServer, tmp_path: Path, mode: str) -> None:
+    for number in range(2):
+        (tmp_path / f"A long name of a picture that has no blanks at the end_{'x' * 60}{number}.png").write_bytes(PNG)
+    with quiet_pages(browser, server) as open_one:
+        page = open_one(viewport={"width": 320, "height": 600}, **axe.MODES[mode])
+        page.goto("/New/files")
+        assert axe.findings(page) == []
+        page.set_input_files("input[type=file]", sorted(tmp_path.glob("*.png")))
+        assert axe.findings(page) == []
+        page.click("button:text('Upload')")
+        page.wait_for_selector("details.describe[open] >> text=Save the descriptions")
+        assert axe.findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, "nothing scrolls sideways"
+
+
 def test_without_a_script_pictures_wait_for_a_new_page_and_get_their_words(
     browser: Any, server: WikiServer, tmp_path: Path
 ) -> None:
