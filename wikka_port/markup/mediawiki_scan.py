@@ -82,6 +82,12 @@ def _begins_line(text: str, position: int) -> bool:
     return not before.rpartition("\n")[2].strip(" \t:")
 
 
+def _is_in_item(text: str, position: int) -> bool:
+    """Return whether the line begins with the sign of an item, a cell or a heading."""
+    before = text[max(position - _LINE_BEFORE, 0) : position]
+    return before.rpartition("\n")[2].lstrip(" \t").startswith(("*", "#", ":", ";", "|", "!", "="))
+
+
 def _begins_address(text: str, begin: int) -> bool:
     """Return whether a single bracket is before the call at ``begin``."""
     before = text[max(begin - 2, 0) : begin]
@@ -326,6 +332,13 @@ class _Scan:
             return text
         if (page := page_of(draft, call.title, call.given)) is not None:
             draft.converted["included page"] += 1
+            if (
+                self._levels[-1].kind != "root"
+                or _is_in_item(self._text, level.begin)
+                or not draft.expansion.includes_left
+            ):
+                return draft.mark(replace(page, typed=source, block=None))
+            draft.expansion.note_include()
             return draft.mark(replace(page, typed=source))
         made = made_of(draft, call)
         if made is not None:

@@ -31,6 +31,7 @@ from wikka_port.markup.links import links
         ("WikiWord [[Some page|words]] [[WikiWord]]s", "WikiWord [[Some page|words]] [[WikiWord]]s\n"),
         ("[[https://x.org words]] https://y.org", "[words](https://x.org) <https://y.org>\n"),
         ('""NoLink"" a_b *x* [y](z) `t`', "&#78;oLink a_b \\*x\\* \\[y\\](z) \\`t\\`\n"),
+        ("costs $a*b*c$ or a$b", "costs \\$a\\*b\\*c$ or a\\$b\n"),
         ("# a\n1. b\n- c", "\\# a\\\n1\\. b\\\n\\- c\n"),
         ("text[^a **note**^]", "text[^1]\n\n[^1]: a **note**\n"),
         ('{{recentchanges}}{{redirect target="There"}}', '{{recentchanges}}\n\n{{redirect target="There"}}\n'),

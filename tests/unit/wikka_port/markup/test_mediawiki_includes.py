@@ -111,7 +111,7 @@ def test_categories_of_a_template_are_those_of_the_pages_that_include_it() -> No
         ("{{hello|1=Ada|unused=x}}", '{{include page="Template:Hello" 1="Ada"}}'),
         ("{{hello|}}", ""),
         ("{{table|}}", ""),
-        ("{{list|''A'' <small>x</small>|2=b}}", f"{{{{include page=\"Template:List\" 1='//A// {SMALL}' 2=\"b\"}}}}"),
+        ("{{list|''A'' <small>x</small>|2=b}}", f'{{{{include page="Template:List" 1=\'//A// {SMALL}\' 2="b"}}}}'),
         ("{{table|a b}}", '{{include page="Template:Table" 1="a b"}}'),
         ("{{only|Who=don't|2=x}}", '{{include page="Template:Only" who="don\'t" 2="x"}}'),
         ("{{list|a|b = c}}", ""),

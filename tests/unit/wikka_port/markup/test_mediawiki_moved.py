@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from wikka_port.limits import IMPORTED_INCLUDES_MAX
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.mediawiki import Converted, Dialect, convert
 
@@ -171,6 +172,7 @@ def test_calls_in_addresses_are_addresses(base: str, theirs: str, ours: str) -> 
         ('{|\n| a <span\n style="x"\n>b</span> || c\n|}', "||a b||c||"),
         ('<div\nclass="x">\n* a\n</div\n>', "~- a"),
         ("a <foo\nbar> b", "a <foo bar> b"),
+        ("a <foo\n* b>", "a <foo\n\n~- b>"),
         ("a < b\n> c", "a < b > c"),
         ("<nowiki><b\n></nowiki>", None),
     ],
@@ -265,6 +267,12 @@ def test_calls_of_pages_that_are_no_templates_include_them(theirs: str, ours: st
     assert text(theirs, "User:R") == ours
 
 
+def test_includes_of_a_page_are_bounded_and_those_beyond_are_links() -> None:
+    many = text("* {{:C}}\n" * 500 + "{{:A}}\n" * (IMPORTED_INCLUDES_MAX + 5))
+    assert many.count('{{include page="A"}}') == IMPORTED_INCLUDES_MAX
+    assert many.count("[[A]]") == 5
+
+
 def test_a_page_below_this_one_is_no_page_where_pages_have_none() -> None:
     assert text("{{/doc}}", "Template:B") == "documented"
     assert "include" not in text("{{/sub}}", "Main")
@@ -314,6 +322,7 @@ def test_a_citation_has_its_chapter_and_its_title(theirs: str, ours: str) -> Non
         ("a<ref>{{web|t}}</ref>", "a[^t^]"),
         ("a<ref>see {{web|t|u}}</ref>", "a[^see u^]"),
         ("a<ref>{{web|t|u}} x</ref>", "a[^u x^]"),
+        ("a<ref>{{web|t|u}}}</ref>", "a[^u}^]"),
     ],
 )
 def test_a_note_that_is_one_call_has_all_its_values(theirs: str, ours: str) -> None:
@@ -355,6 +364,7 @@ def test_links_and_notes_of_a_call_stand_once() -> None:
     assert found.text.startswith("a w b")
     assert set(found.links) == {"One", "Two"}
     assert (found.text.count("[^n^]"), found.text.count("[^m^]")) == (1, 1)
+    assert made("{{x|[[File:A.jpg|thumb|{{y|[[b]]}}]]}}").text.count("[[B | b]]") == 1
 
 
 @pytest.mark.parametrize(
