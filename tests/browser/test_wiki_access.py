@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support import axe
-from tests.support.deep import cases
+from tests.support.deep import IS_DEEP, cases
 from tests.support.keyboard import press_at, tab_to
 from tests.support.seen_pages import (
     REFUSED,
@@ -24,6 +24,7 @@ from tests.support.seen_pages import (
 )
 from tests.support.wiki_scene import Scene
 
+LONGEST_S = 900 if IS_DEEP else 120  # a deep run has all pages
 SHORT = ("read", "conflict", "search", "acls", "edit", "recentchanges", "settings", "history", "missing")
 
 
@@ -40,6 +41,7 @@ def test_every_form_is_on_a_page_that_is_looked_at() -> None:
     assert len({seen.name for seen in pages()}) == len(pages()) >= 40
 
 
+@pytest.mark.timeout(LONGEST_S)
 @pytest.mark.parametrize("mode", sorted(axe.MODES))
 def test_axe_finds_nothing(browser: Any, wiki: tuple[Scene, str], mode: str) -> None:
     scene, url = wiki
@@ -91,6 +93,7 @@ def px_too_wide(page: Any) -> int:
     return max(0, int(over))
 
 
+@pytest.mark.timeout(LONGEST_S)
 def test_a_narrow_page_without_its_scripts_has_no_fault_either(browser: Any, wiki: tuple[Scene, str]) -> None:
     """No script of the wiki is loaded; axe itself needs that scripts can run."""
     scene, url = wiki
