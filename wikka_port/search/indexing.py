@@ -1,9 +1,10 @@
 """The functions of triggers that keep the index of words, by the rules of ``wikka_port.triggers``.
 
 The cell of a posting follows from one page, and gets the timestamp of that page's change.  A normal delivery writes
-the difference between the page before the change and the page now.  A careful one writes all postings of the present
-page, and deletes the others that ``docs`` still lists.  ``docs`` must always list at least the stems that ``terms``
-has: before the first posting it is put with the stems to be removed, and after the last posting without them.
+the postings that differ between the page before the change and the page now, a careful one all of the present page.
+Either deletes the others that ``docs`` lists: a worker that died with the store may have written some of a page that is
+older by now, and then nobody knows of that attempt.  ``docs`` must always list at least the stems that ``terms`` has:
+before the first posting it is put with the stems to be removed, and after the last posting without them.
 
 A comment and a file are documents as a page is (``beside_pages``).  A change of a file writes all its postings, since
 the content that it had before may be gone.  Changes of files are worked on in groups of some TOGETHER postings, so that
@@ -58,12 +59,12 @@ def index(batch: Sequence[Change], client: Connection) -> Steps:
 def index_comments(batch: Sequence[Change], client: Connection) -> Steps:
     """Yield the effects on the words of comments, of changes of their rows."""
     changes = [change for change in batch if is_comment_row(change.row)]
-    known = _known_stems(client, [key_of_comment(change.row) for change in changes if _is_careful(change)])
+    known = _known_stems(client, [key_of_comment(change.row) for change in changes])
     found = []
     for change in changes:
         key, row = key_of_comment(change.row), change.row
         after, before = postings_of_comment(row, change.now), postings_of_comment(row, _row_before(change))
-        found.append(_difference(change, key, before, after, known.get(key)))
+        found.append(_difference(change, key, before, after, known[key]))
     yield from _steps(found)
 
 
@@ -75,13 +76,14 @@ def _row_before(change: Change) -> Cells:
 
 
 def _difference(
-    change: Change, key: bytes, before: Postings, after: Postings, ever: Collection[str] | None
+    change: Change, key: bytes, before: Postings, after: Postings, listed: Collection[str]
 ) -> _PostingsChange:
-    """Return what a change makes of a document; ``ever`` has the stems that the index may have, if all are written."""
-    if ever is not None:
-        return _PostingsChange(change, key, after, frozenset((before.keys() | ever) - after.keys()), frozenset(after))
-    put = {stem: posting for stem, posting in after.items() if before.get(stem) != posting}
-    return _PostingsChange(change, key, put, frozenset(before.keys() - after.keys()), frozenset(after))
+    """Return what a change makes of a document; ``listed`` has the stems that the index may have."""
+    removed = frozenset((before.keys() | listed) - after.keys())
+    if not _is_careful(change):
+        put = {stem: posting for stem, posting in after.items() if before.get(stem) != posting}
+        return _PostingsChange(change, key, put, removed, frozenset(after))
+    return _PostingsChange(change, key, after, removed, frozenset(after))
 
 
 def _steps(changes: Sequence[_PostingsChange]) -> Steps:
@@ -107,12 +109,12 @@ def _steps(changes: Sequence[_PostingsChange]) -> Steps:
 
 def _postings_changes(batch: Sequence[Change], client: Connection) -> list[_PostingsChange]:
     changes = [change for change in batch if _concerns(change)]
-    known = _known_stems(client, [change.row for change in changes if _is_careful(change)])
+    known = _known_stems(client, [change.row for change in changes])
     found = []
     for change in changes:
         now = change.now if is_there(change.now) else {}
         after, before = postings_of(now), postings_of(change.before)
-        found.append(_difference(change, change.row, before, after, known.get(change.row)))
+        found.append(_difference(change, change.row, before, after, known[change.row]))
     return found
 
 

@@ -330,3 +330,24 @@ def test_a_first_delivery_writes_what_changed_and_a_repeated_one_all_that_the_pa
         deliver(world, "Alpha")
         linked = world.tables.visible(schema.BACKLINKS)
         assert {name for name in NAMES if lost in linked.get(page_key(name), {})} == {"Beta", *again}
+
+
+def test_words_of_a_delivery_that_died_with_the_store_go_though_the_change_that_took_them_is_a_dead_letter() -> None:
+    """The first delivery wrote a word, nobody knows of it, and the page has lost the word when it is repeated."""
+    world = World()
+    queue = world.queues["words_of_batch", page_key("Gamma")]
+    world.commit("Gamma", {"Beta"})
+    while not any(row.startswith(b"beta") for row in world.tables.visible(schema.TERMS)):
+        world.step(queue, 0)
+    world.step(queue, 2)
+    assert (queue.at, queue.attempt) == (0, 1)
+    world.commit("Gamma", set())
+    while queue.at == 0:
+        world.step(queue, 0)
+    world.step(queue, 3)
+    assert queue.at == len(queue.changes)
+    for other in world.queues.values():
+        while other.at < len(other.changes):
+            world.step(other, 0)
+    world.retry_dead_letters()
+    world.check(with_changes=True)
