@@ -76,13 +76,21 @@ def rename_edits(store: Store, name: str, new: str) -> int:
 def _rename(store: Store, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes) -> int:
     renamed = 0
     while True:
-        found = store.run(lambda c, s=start: _signed(c, table, column, wanted, new, s, stop))  # type: ignore[misc]
-        if found:
-            store.run(lambda c, f=found: _put(c, table, f))  # type: ignore[misc]
+        found = _rename_step(store, table, column, wanted, new, start, stop)
         renamed += len(found)
         if len(found) < _STEP:
             return renamed
         start = found[-1][0] + b"\x00"
+
+
+def _rename_step(
+    store: Store, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes
+) -> Found:
+    """Rename the next rows from ``start`` on; return them."""
+    found = store.run(lambda c: _signed(c, table, column, wanted, new, start, stop))
+    if found:
+        store.run(lambda c: _put(c, table, found))
+    return found
 
 
 def _signed(

@@ -18,7 +18,7 @@ from tests.support.bidi_bridge import COMMAND, COMMAND_BYTES, FRAME_MAX, LISTENS
 
 # It tells what it was asked by, answers nothing, and never ends by itself.
 DEAF_FIREFOX = """
-import socket, sys, time
+import signal, socket, sys
 listening = socket.create_server(("127.0.0.1", 0))
 port = listening.getsockname()[1]
 print(f"WebDriver BiDi listening on ws://127.0.0.1:{port}", file=sys.stderr, flush=True)
@@ -28,7 +28,8 @@ is_own = f"Host: 127.0.0.1:{port}\\r\\n" in asked
 connected.sendall(f"HTTP/1.1 101 Switching\\r\\nX-Own: {is_own}\\r\\n\\r\\n".encode())
 while connected.recv(1_000):
     pass
-time.sleep(600)
+signal.alarm(600)  # if the test is killed
+signal.pause()
 """
 MASK = b"\x01\x80\x7f\xff"
 

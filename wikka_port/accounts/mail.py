@@ -188,7 +188,7 @@ class NoMailServer(OSError):
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
     """Return a function that sends a mail and waits until the server has it.
 
-    It raises NoMailServer before the mail is begun.  Any other OSError, of which SMTPException is one, and ValueError
+    The function raises NoMailServer before the mail is begun.  Another OSError, such as SMTPException, and ValueError
     are faults of this mail, or of the server while it took it.
     """
 

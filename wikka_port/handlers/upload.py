@@ -160,9 +160,9 @@ def _state(site: Site, request: Request) -> Response:
 def _made(site: Site, request: Request) -> str:
     """Return the name of the file that the upload at the address became, or "" if none is there.
 
-    It is a newest version by the visitor since the upload began, or one that waits for its page, of the upload's name,
-    which may have another ending by now, and of its length, unless metadata was removed.  It may be that of another
-    upload of this name and length at once.
+    The file is a newest version by the visitor since the upload began, or one that waits for its page, of the upload's
+    name, which may have another ending by now, and of its length, unless metadata was removed.  Another upload of this
+    name and length at the same time may be taken for it.
     """
     args, since, length = request.args, number(request, "since"), number(request, "bytes")
     file = lookup_key(args.get("file", ""))

@@ -54,7 +54,7 @@ _FOREIGN_WORDS: Final = (
     "تصغير يمين يسار بدون بلا مركز إطار لاإطار معدول حد حدود"
 )
 _FOREIGN_OPTIONS: Final = frozenset(_FOREIGN_WORDS.split())
-# Those with a value: ``verweis=Seite``, ``redresse 1.2``.
+# Options with a value: ``verweis=Seite``, ``redresse 1.2``.
 _VALUE_WORDS: Final = (
     "alternativtext verweis seite lien enlace vínculo vinculo página pagina taal koppeling verwijzing klasse strona "
     "länk sida страница ссылка альт сторінка リンク 代替文 代替画像 ページ 链接 替代 替代文本 页数 语言 类 liên_kết "
