@@ -117,7 +117,7 @@ def test_an_upload_follows_its_page(wiki: Wiki) -> None:
     assert list(files_of(wiki, "Two")) == ["One.txt"]
 
 
-def test_a_file_waits_for_the_first_save_of_its_page(wiki: Wiki) -> None:
+def test_a_file_waits_for_the_first_save_of_its_page(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
     files = wiki.files
     writer = files.writer(files.begin("New", "a.txt", "me", allow=anybody, allow_new=lambda _page: None))
     writer.write_piece(TEXT)
@@ -133,6 +133,7 @@ def test_a_file_waits_for_the_first_save_of_its_page(wiki: Wiki) -> None:
         files.waiting.describe(held, "others")
     assert check(wiki).differences == ()
     wiki.save("New", "[[a.txt]]", author="Ada", base=0)
+    monkeypatch.setattr(files.waiting, "_clock", lambda: held.time_ms)  # all in the millisecond in which it began
     taken = files.waiting.take(files.waiting.of("New", ["me"])[0])
     with pytest.raises(UploadGone):
         files.waiting.take(held)

@@ -164,9 +164,7 @@ def _check_hashes(form: str, readable_by: str | None, with_hashes: bool) -> None
         raise click.UsageError("--with-password-hashes is for json-lines, without --readable-by.")
 
 
-def _export_site(
-    out: Path, readable_by: str | None, store: StoreOptions, site: WikiConfig, *, restart: bool
-) -> None:
+def _export_site(out: Path, readable_by: str | None, store: StoreOptions, site: WikiConfig, *, restart: bool) -> None:
     speak_the_language({"languages": None, "language": site.language})
     begun = time.monotonic()
     columns = (SpinnerColumn(), _READ_AND_WRITTEN)

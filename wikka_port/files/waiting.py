@@ -11,6 +11,7 @@ sweep; so a page that is never saved leaves nothing.  ``file_rows`` has the rows
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from wikka_port.files.file_rows import (
     NOT_SAVED,
     UPLOAD_FIELDS,
     UPLOAD_TIME,
+    UPLOAD_WRITER,
     UPLOADS,
     WAITING,
     CurrentFile,
@@ -79,12 +81,19 @@ class WaitingFiles:
             raise UploadGone
 
     def take(self, upload: Upload) -> Upload:
-        """Give a waiting upload a new time, so that no sweep takes it now, and return it whole.  Raises UploadGone."""
-        now_ms = self._clock()
+        """Give a waiting upload a new time, so that no sweep takes it now, and return it whole.
+
+        Of several callers one succeeds; the others raise UploadGone.  A time alone would not tell them apart within a
+        millisecond, since ``Rows.change`` takes an equal first cell for its own earlier attempt.
+        """
+        now_ms, writer = self._clock(), secrets.token_hex(4)
         before, after = b"%d" % upload.time_ms, b"%d" % now_ms
-        if not self._rows.change(UPLOADS, upload.place, {UPLOAD_TIME: before}, {UPLOAD_TIME: after}):
+        is_ours = self._rows.change(
+            UPLOADS, upload.place, {UPLOAD_WRITER: upload.writer.encode()}, {UPLOAD_WRITER: writer.encode()}
+        )
+        if not is_ours or not self._rows.change(UPLOADS, upload.place, {UPLOAD_TIME: before}, {UPLOAD_TIME: after}):
             raise UploadGone
-        return replace(upload, state="whole", time_ms=now_ms)
+        return replace(upload, state="whole", writer=writer, time_ms=now_ms)
 
     def forget(self, owner: str) -> int:
         """Throw away all that waits of ``owner``; return the number.  O(all uploads under way)."""

@@ -127,7 +127,7 @@ def test_a_write_by_which_etcd_becomes_full_is_of_unknown_outcome(read: Answer) 
     """Etcd carries it out and answers that its space is exceeded."""
     with (
         gateways([FULL, read, NO_LEADER, NO_LEADER, NO_LEADER]) as made,
-        client(made, timeout_s=BRIEF_S) as store,
+        client(made) as store,
         pytest.raises(CasOutcomeUnknown, match="alarm disarm"),
     ):
         store.put_key("nodes/n1", b"", 3)
