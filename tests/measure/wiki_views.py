@@ -124,9 +124,9 @@ def signed_in(of: Running) -> Running | None:
     connection = http.client.HTTPConnection(of.address, timeout=30)
     connection.request("GET", "/-/register")
     answer = connection.getresponse()
-    if answer.status == 404:
+    form, cookie = answer.read().decode(), (answer.headers["Set-Cookie"] or "").partition(";")[0]
+    if answer.status == 404 or not cookie:  # an old wiki shows a page of that name
         return None
-    form, cookie = answer.read().decode(), answer.headers["Set-Cookie"].partition(";")[0]
     token = re.search('name="csrf" value="([^"]*)"', form)
     assert token is not None, "the form has a token"
     fields = urlencode({"csrf": unescape(token[1]), "user": "Ada", "password": PASSWORD})
