@@ -15,7 +15,7 @@ from tests.integration.test_wiki_export import store_of, wiki_in
 from tests.support.exported_wiki import add_file, anybody, fill, png_of
 from tests.support.seeds import seed
 from wikka_port.cli import main
-from wikka_port.exchange import static_site, written_pages
+from wikka_port.exchange import export_file, markdown_folder, static_site, written_pages
 from wikka_port.exchange.page_source import StorePages
 from wikka_port.exchange.records import living_pages
 from wikka_port.moving.mover import By
@@ -288,6 +288,37 @@ def test_what_an_export_for_another_reader_has_written_is_not_taken(wiki: Wiki, 
     (tmp_path / "other.part" / ".wikka").mkdir(parents=True)
     (tmp_path / "other.part" / ".wikka" / "written").write_bytes(b"no database" * 1000)
     assert static_site.write_site(wiki, NOBODY, static_site.WikiConfig(), tmp_path / "other").kept == 0
+
+
+@pytest.mark.usefixtures("one_by_one")
+@pytest.mark.parametrize("at", ["a page", "its end"])
+def test_a_site_has_nothing_of_a_stopped_export_of_another_form(
+    wiki: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """A folder of Markdown has everything; a site may be for everybody."""
+    out, last = tmp_path / "site", len(list(StorePages(wiki).pages()))
+
+    def die(*_given: object) -> None:
+        raise Killed
+
+    def progress(pages: int) -> None:
+        if at == "a page" and pages == last:
+            raise Killed
+
+    monkeypatch.setattr(export_file, "sync_all", lambda: None)
+    monkeypatch.setattr(markdown_folder, "sync_all", die)  # before the folder gets its name
+    with pytest.raises(Killed):
+        markdown_folder.write_folder(StorePages(wiki, progress=progress), out, convert=False)
+    assert b"WORTGEHEIM" in b"".join(bytes_of(tmp_path / "site.part").values())
+    assert static_site.write_site(wiki, NOBODY, static_site.WikiConfig(), out).pages > 0
+    assert b"WORTGEHEIM" not in b"".join(bytes_of(out).values())
+    assert {path.name for path in out.iterdir()} == {"index.html", "style.css", "icon.svg", "pages", "files"}
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(wiki: Wiki, tmp_path: Path) -> None:
+    (tmp_path / "site.part").write_bytes(b"of an export of one file")
+    refused = export(wiki, tmp_path / "site")
+    assert (refused.exit_code, "none of an export" in refused.output) == (1, True)
 
 
 def test_nothing_that_is_there_is_replaced(wiki: Wiki, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from wikka_port import importer
 from wikka_port.cli import main
 from wikka_port.commands.serving_options import accounts_of
 from wikka_port.consistency import check
-from wikka_port.exchange import written_pages
+from wikka_port.exchange import export_file, written_pages
 from wikka_port.exchange.page_source import StorePage, StorePages
 from wikka_port.exchange.records import DigestingSource, Digests, RevisionRecord, living_pages
 from wikka_port.moving.mover import By
@@ -313,6 +313,68 @@ def test_a_stopped_export_goes_on_unless_it_is_told_to_begin_anew_or_is_a_reader
             assert "going on" not in command(old, *words, *more).stderr
             assert len(names) == len(set(names))
         out.unlink()
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("json-lines", "w.jsonl"), ("git", "w.git"), ("mediawiki", "w.xml"), ("markdown", "w"), ("wikkawiki", "w.sql")],
+)
+def test_an_export_of_all_takes_nothing_of_a_stopped_one_for_a_reader(
+    few: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, name: str
+) -> None:
+    monkeypatch.setattr(written_pages, "NOTED", 1)
+    monkeypatch.setattr(export_file, "sync_all", lambda: None)
+    reader, operator = tmp_path / "reader" / name, tmp_path / "operator" / name
+    names: list[str] = []
+    original = StorePage.revisions
+
+    def revisions(self: StorePage) -> Iterator[RevisionRecord]:
+        names.append(self.record.identity)
+        if len(names) == 2:
+            raise KeyboardInterrupt
+        return original(self)
+
+    for one in (reader, operator):
+        one.parent.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(StorePage, "revisions", revisions)
+        words = ("export", "--to", form, str(reader), "--readable-by", "anonymous")
+        assert CliRunner().invoke(main, [*words, *store_of(few)]).exit_code != 0
+    assert list(tmp_path.rglob("*.part-written")) != [], "it was stopped behind a checkpoint"
+    done = command(few, "export", "--to", form, reader)
+    assert (done.exit_code, "going on" in done.stderr) == (0, False)
+    assert command(few, "export", "--to", form, operator).exit_code == 0
+    assert written_bytes(reader) == written_bytes(operator)
+
+
+def test_a_comparison_reads_no_content_of_the_store(
+    few: Wiki, new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, read = tmp_path / "w.jsonl", list[object]()
+    assert command(few, "export", "--to", "json-lines", out).exit_code == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(StorePage, "_content", lambda *given: read.append(given))
+        assert command(new, "import", out).exit_code == 0
+    assert read == []
+    assert lines_of(digests_of(new)) == lines_of(digests_of(few))
+
+
+def written_bytes(out: Path) -> dict[str, bytes]:
+    found = out.rglob("*") if out.is_dir() else [out]
+    return {str(path.relative_to(out.parent)): path.read_bytes() for path in found if path.is_file()}
+
+
+def test_contents_in_a_folder_are_synced_before_a_checkpoint(
+    few: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written_pages, "NOTED", 1)
+    synced: list[int] = []
+    monkeypatch.setattr(export_file, "sync_all", lambda: synced.append(1))
+    assert command(few, "export", "--to", "json-lines", tmp_path / "w.jsonl").exit_code == 0
+    assert synced == [], "the contents lie in the file"
+    words = ("export", "--to", "json-lines", tmp_path / "w2.jsonl", "--files", tmp_path / "contents")
+    assert command(few, *words).exit_code == 0
+    assert len(synced) >= 3
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def export(
     begun = time.monotonic()
     with store.open_wiki(pool=4) as wiki, progress_bar(*_COLUMNS, total=None, pages=0) as show:
         source = _source(wiki, readable_by, lambda pages: show(pages=pages))
-        about = repr((_CHECKPOINTS, form, store.address, str(folder), convert, with_hashes))
+        about = repr((_CHECKPOINTS, form, store.address, str(folder), readable_by, convert, with_hashes))
         call = ExportCall(about, restart or readable_by is not None, source.missing, _print_written)
         try:
             if form == WIKKAWIKI:
@@ -210,7 +210,7 @@ def _write(
     if form == "markdown":
         return write_folder(source, out, convert=convert, call=call)
     opened: AbstractContextManager[ExportFile] = (
-        piped(sys.stdout.buffer.write) if str(out) == _PIPE else export_file(out, call)
+        piped(sys.stdout.buffer.write) if str(out) == _PIPE else export_file(out, call, has_files=folder is not None)
     )
     with opened as to:
         if form == "git":

@@ -43,7 +43,14 @@ from wikka_port.exchange.records import (
     SiteRecord,
 )
 from wikka_port.exchange.spool import spool_database
-from wikka_port.exchange.whole_file import PART, ContentFolder, remove_others, sync_all, sync_folder
+from wikka_port.exchange.whole_file import (
+    PART,
+    ContentFolder,
+    clear_folder,
+    remove_others,
+    sync_all,
+    sync_folder,
+)
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.formats import MARKDOWN, WIKKA
 
@@ -101,12 +108,8 @@ def _begin_folder(part: Path) -> None:
 def _clear(part: Path) -> None:
     """Remove what is in the folder of an export, but for the folder by which the next one recognises it."""
     (part / _OWN).mkdir(exist_ok=True)
-    for place in (part / _OWN, part):
-        for one in place.iterdir():
-            if one.is_dir() and one != part / _OWN:
-                shutil.rmtree(one)
-            elif not one.is_dir():
-                one.unlink()
+    clear_folder(part / _OWN, lambda name: False)
+    clear_folder(part, lambda name: name == _OWN)
 
 
 class _Texts:

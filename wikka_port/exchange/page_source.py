@@ -201,13 +201,16 @@ class StorePage:
 
     def files(self) -> Iterator[RecordedFile]:
         seen: set[str] = set()
-        for name in sorted(files_in(self._row)):
-            for version in self._versions(name, files_in(self._row)[name].token):
-                content = None
-                if version.sha256 and version.sha256 not in seen:
-                    seen.add(version.sha256)
-                    content = self._content(version)
-                yield RecordedFile(file_record(version), content)
+        for version in self._versions():
+            content = None
+            if version.sha256 and version.sha256 not in seen:
+                seen.add(version.sha256)
+                content = self._content(version)
+            yield RecordedFile(file_record(version), content)
+
+    def file_records(self) -> Iterator[FileRecord]:
+        """Yield the records of ``files``; no content is read."""
+        return map(file_record, self._versions())
 
     def comments(self) -> Iterator[CommentRecord]:
         head = comments_in(self._row)
@@ -219,12 +222,13 @@ class StorePage:
     def _history(self) -> bytes:
         return head_of(self._row).place(self._key)
 
-    def _versions(self, name: str, token: str) -> list[FileVersion]:
-        """Return the versions of a file, the oldest first."""
-        found = list(chain_of_versions(self._wiki.rows, self._history, name, token))[::-1]
-        if not found or found[0].previous:
-            raise ExportError(f"{self.record.name} was changed while it was read: export again")
-        return found
+    def _versions(self) -> Iterator[FileVersion]:
+        """Yield the versions of all files, of each the oldest first."""
+        for name, current in sorted(files_in(self._row).items()):
+            found = list(chain_of_versions(self._wiki.rows, self._history, name, current.token))[::-1]
+            if not found or found[0].previous:
+                raise ExportError(f"{self.record.name} was changed while it was read: export again")
+            yield from found
 
     def _content(self, version: FileVersion) -> Iterator[bytes] | None:
         try:

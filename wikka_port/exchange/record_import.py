@@ -203,8 +203,8 @@ class RecordComparison:
                 self.compared.differs(f"{record.name}: {what}")
         self._compare_revisions(page, there)
         here: dict[str, list[FileRecord]] = {}
-        for file in there.files():
-            here.setdefault(file.record.name, []).append(file.record)
+        for one in there.file_records():
+            here.setdefault(one.name, []).append(one)
         for file in page.files():
             self._compare_file(record, file.record, here.get(file.record.name, []))
         self._compare_comments(page, there)

@@ -35,7 +35,7 @@ from wikka_port.exchange.records import ExportError
 from wikka_port.exchange.spool import spool_database
 from wikka_port.exchange.static_html import as_address, in_folder
 from wikka_port.exchange.static_places import INDEX, Link, ListedPage, PagePlaces, StaticPlaces
-from wikka_port.exchange.whole_file import PART, remove_others, sync_all, sync_folder
+from wikka_port.exchange.whole_file import PART, clear_folder, remove_others, sync_all, sync_folder
 from wikka_port.exchange.written_pages import WrittenPages
 from wikka_port.files.file_rows import CurrentFile
 from wikka_port.files.refusals import MissingContent
@@ -56,6 +56,7 @@ OPERATOR: Final = replace(NOBODY, name="", status="active", admin=True)
 _MARK: Final = ".wikka"  # a folder in OUT.part, by which the next export recognises it
 _COPIED: Final = "content"  # in that folder, a file while it is copied
 _RECORD: Final = "written"  # in that folder (``written_pages``)
+_OF_PAGES: Final = ("pages", "files")  # folders in which what is no part of the site goes at the end
 _FORMAT: Final = 1  # of the site; another one's pages are rendered again
 _ACTION: Final = "{{"  # a page with an action is always rendered again: it shows what is so at that moment
 _CATEGORY: Final = "Category"
@@ -84,7 +85,7 @@ def write_site(
     without_foreign = replace(config, files=FileConfig(foreign_pictures="none"))
     site = make_site(wiki, without_foreign, time.time)
     about = repr((_FORMAT, visitor.name, visitor.status, visitor.admin, site.settings.name, config.root_page))
-    pages = part / "pages"
+    pages = part / _OF_PAGES[0]
     written = WrittenPages.opened(
         part / _MARK / _RECORD, part, f"{about} {config.language}", lambda: shutil.rmtree(pages, ignore_errors=True)
     )
@@ -94,8 +95,8 @@ def write_site(
         made = _StaticSite(wiki, site, visitor, places, part, progress, written)
         made.write_folder()
         # what a killed export has left of pages that are none of this one: this reader may not read them now
-        remove_others(part, part / "pages", places.is_page_path)
-        remove_others(part, part / "files", places.is_file_path)
+        for folder, has in zip(_OF_PAGES, (places.is_page_path, places.is_file_path), strict=True):
+            remove_others(part, part / folder, has)
         made.report.note_kept(written.kept)
     written.remove()
     sync_all()
@@ -109,14 +110,13 @@ def _begin_folder(part: Path, *, restart: bool) -> None:
     """Make the folder of an export, or take over what a killed one has left.  Raises ExportError."""
     if restart and (part / _MARK).is_dir():
         shutil.rmtree(part)
-    if (part / _MARK).is_dir():
-        (part / _MARK / _COPIED).unlink(missing_ok=True)
-        for index in part.glob("index*.html"):
-            index.unlink()
+    if (part / _MARK).is_dir():  # perhaps of an export of another form, for another reader
+        clear_folder(part, lambda name: name in (_MARK, *_OF_PAGES))
+        clear_folder(part / _MARK, lambda name: name.startswith(_RECORD))
         return
     try:
         (part / _MARK).mkdir(parents=True)
-    except FileExistsError:
+    except (FileExistsError, NotADirectoryError):
         raise ExportError(f"{part} is there, and is none of an export: remove it") from None
     if any(one.name != _MARK for one in part.iterdir()):
         (part / _MARK).rmdir()

@@ -9,6 +9,7 @@ for a whole file and which is written anew; ``export_file`` goes on with one.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,6 +59,17 @@ def remove_others(top: Path, folder: Path, has: Callable[[str], bool]) -> None:
         for name in folders:
             with suppress(OSError):  # it is not empty
                 Path(place, name).rmdir()
+
+
+def clear_folder(folder: Path, stays: Callable[[str], bool]) -> None:
+    """Remove what is in a folder, but for the names that stay."""
+    for one in folder.iterdir():
+        if stays(one.name):
+            continue
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
 
 
 def sync_all() -> None:
