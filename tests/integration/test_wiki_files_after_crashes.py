@@ -33,6 +33,7 @@ from wikka_port.files.file_rows import (
     file_column,
     parse_blob_state,
 )
+from wikka_port.files.refusals import UploadGone
 from wikka_port.moving.journal import deleted
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki
@@ -125,6 +126,19 @@ def test_an_upload_that_falls_leaves_a_whole_file_or_none(house: House, step: st
     assert all(b"secret" not in one for one in found.values())
     added(house.wiki, "b.jpg", PHOTO)
     assert house.differences() == []
+
+
+def test_a_waiting_file_that_has_ended_is_taken_by_nobody_and_leaves_no_row(house: House) -> None:
+    files = house.wiki.files
+    writer = files.writer(files.begin("New", "a.txt", "me", allow=anybody, allow_new=lambda _page: None))
+    writer.write_piece(b"one")
+    files.waiting.keep(files.settle(writer.finish_part()), note="", alt="")
+    (held,) = files.waiting.of("New", ["me"])
+    files.contents.discard_upload(held)
+    with pytest.raises(UploadGone):
+        files.waiting.take(held)
+    assert house.keys(UPLOADS) == house.keys(CHUNKS) == []
+    assert list(house.wiki.rows.scan(UPLOADS)) == []
 
 
 @pytest.mark.parametrize("step", SWEEP_STEPS)

@@ -6,6 +6,7 @@ Steps 4, 5 and 8 of an upload are ``refer``, ``claim_blob`` and ``erase_place``.
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
@@ -18,8 +19,11 @@ from wikka_port.files.file_rows import (
     BLOBS,
     CHUNK,
     CHUNKS,
+    SURPLUS,
+    UPLOAD_STATE,
     UPLOAD_STORED,
     UPLOAD_TIME,
+    UPLOAD_WRITER,
     UPLOADS,
     BlobState,
     Upload,
@@ -139,14 +143,33 @@ class Contents:
 
     def end_upload(self, upload: Upload) -> None:
         """Run step 8: the chunks become surplus unless the blob has their place."""
-        if upload.page and not upload.history:  # it may wait for its page
-            column = waiting_column(upload.place)
-            self._rows.delete(UPLOADS, waiting_row(page_key(upload.page), upload.owner), [column])
+        self._forget_waiting(upload)
         state = self.blob_state(upload.sha256) if upload.sha256 else None
         if state is not None and state.place == upload.place and state.life != "gone":
             self._rows.delete(UPLOADS, upload.place)
         else:
             self.erase_place(upload.place)
+
+    def _forget_waiting(self, upload: Upload) -> None:
+        if upload.page and not upload.history:  # it may wait for its page
+            column = waiting_column(upload.place)
+            self._rows.delete(UPLOADS, waiting_row(page_key(upload.page), upload.owner), [column])
+
+    def discard_upload(self, upload: Upload) -> None:
+        """End an upload that other requests may write or commit at this moment.
+
+        The commit of one that has it goes on, so its chunks are left to the sweep.  Raises UploadGone, with nothing
+        written, if the upload has ended, or if another request has taken it since it was read.
+        """
+        before = {UPLOAD_WRITER: upload.writer.encode(), UPLOAD_STATE: upload.state.encode()}
+        writer, now_ms = secrets.token_hex(4).encode(), self._clock()
+        after = {UPLOAD_WRITER: writer, UPLOAD_STATE: SURPLUS.encode(), UPLOAD_TIME: b"%d" % now_ms}
+        if not self._rows.change(UPLOADS, upload.place, before, after):
+            raise UploadGone
+        if upload.writer:
+            self._forget_waiting(upload)
+        else:
+            self.end_upload(upload)
 
     def refer(self, sha256: str, version_row: bytes) -> None:
         self._rows.put(BLOB_REFS, sha256.encode(), {reference_column(version_row): b"%d" % self._clock()})
@@ -182,7 +205,7 @@ class Contents:
     def put_surplus(self, sha256: str, state: BlobState) -> None:
         """List a place for the sweep, unless a content has it then."""
         time_ms = self._clock()
-        self.put_upload(Upload(state.place, "surplus", "", "", "", "", 0, state.size_bytes, time_ms, sha256))
+        self.put_upload(Upload(state.place, SURPLUS, "", "", "", "", 0, state.size_bytes, time_ms, sha256))
 
     def _is_whole(self, sha256: str, state: BlobState) -> bool:
         """Return whether the stored content has its digest.  Reads all of it."""

@@ -39,6 +39,10 @@ The protocol of an upload (one call of the store each; U marks the place of the 
     8. end      chunks[U...] are deleted if the blob has another place; then uploads[U]
 The cell of step 7 decides.  A crash before it leaves rows that no reader finds, a crash after it a whole file.
 
+An upload that is thrown away (by its owner, for another file of its name, or with its account) becomes surplus by one
+change of u:state and u:writer.  Its chunks go at once if nobody had it, that is if u:writer was empty; else they are
+left to the sweep, since the request that has it may be about to claim them in step 5.
+
 A page that is not saved yet has no row for step 7.  Its upload waits after step 3 (``waiting``): u:PLACE is put, then
 the state becomes "waiting", for WAITING_MS.  Once the page is saved, its author's uploads go on with step 4.  u:PLACE
 is deleted before the upload's own row, so it names no upload that is not there.
@@ -115,6 +119,7 @@ UPLOAD_STORED: Final = b"u:stored"
 UPLOAD_TIME: Final = b"u:time"
 UPLOAD_FIELDS: Final = b"u:fields"
 GRACE_MS: Final = 24 * 3600 * 1000
+SURPLUS: Final = "surplus"  # state of an upload: chunks for the sweep, unless a content has them by then
 WAITING: Final = "waiting"  # state of an upload of a page that is not saved yet
 WAITING_MS: Final = 30 * 24 * 3600 * 1000  # as long as the draft of such a page is kept
 WAITING_MAX: Final = 100  # files of one owner that wait for one page

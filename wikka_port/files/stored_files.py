@@ -32,6 +32,7 @@ from wikka_port.files.file_rows import (
     COMMIT_MS,
     FILE,
     GRACE_MS,
+    UPLOAD_STATE,
     UPLOAD_TIME,
     UPLOAD_WRITER,
     UPLOADS,
@@ -235,8 +236,9 @@ class StoredFiles:
         if upload.writer and self._clock() - upload.time_ms < WRITER_IDLE_S * 1000:
             raise UploadGone
         writer = secrets.token_hex(4)
-        before = upload.writer.encode()
-        if not self._rows.change(UPLOADS, upload.place, {UPLOAD_WRITER: before}, {UPLOAD_WRITER: writer.encode()}):
+        # the state, since a row that has ended has no writer either
+        before = {UPLOAD_WRITER: upload.writer.encode(), UPLOAD_STATE: upload.state.encode()}
+        if not self._rows.change(UPLOADS, upload.place, before, {UPLOAD_WRITER: writer.encode()}):
             raise UploadGone
         return replace(upload, writer=writer)
 

@@ -17,7 +17,7 @@ from wikka_port.config import FileConfig
 from wikka_port.files.chunks import CHUNK_BYTES, Chunker
 from wikka_port.files.content_types import SNIFFED_BYTES, NotAccepted, check_accepted, fitting_name, type_of
 from wikka_port.files.contents import Contents
-from wikka_port.files.file_rows import FoundContent, Upload
+from wikka_port.files.file_rows import SURPLUS, FoundContent, Upload
 from wikka_port.files.picture_metadata import REMOVABLE, DamagedPicture, MetadataRemover
 from wikka_port.files.refusals import TooLarge, UploadGone
 from wikka_port.texts import _
@@ -177,7 +177,7 @@ class _SecondPlace:
     def _put(self, number: int, chunk: bytes) -> None:
         if not self.place:
             self.place = self._new_place()
-            self._contents.put_upload(replace(self._upload, place=self.place, state="surplus", sha256=""))
+            self._contents.put_upload(replace(self._upload, place=self.place, state=SURPLUS, sha256=""))
         self._contents.put_chunk(self.place, number, chunk)
 
     def erase_chunks(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from wikka_port.accounts.rows import Rows
@@ -83,25 +84,36 @@ class WaitingFiles:
     def take(self, upload: Upload) -> Upload:
         """Give a waiting upload a new time, so that no sweep takes it now, and return it whole.
 
-        Of several callers one succeeds; the others raise UploadGone.  A time alone would not tell them apart within a
-        millisecond, since ``Rows.change`` takes an equal first cell for its own earlier attempt.
+        All callers but one raise UploadGone, and that one, too, if the upload has ended.  The writer is put first: it
+        is unique, and ``Rows.change`` takes an equal first cell for its own earlier attempt.  The time is compared in a
+        second step on a plain HBase, which compares one cell.
         """
         now_ms, writer = self._clock(), secrets.token_hex(4)
-        before, after = b"%d" % upload.time_ms, b"%d" % now_ms
-        is_ours = self._rows.change(
-            UPLOADS, upload.place, {UPLOAD_WRITER: upload.writer.encode()}, {UPLOAD_WRITER: writer.encode()}
-        )
-        if not is_ours or not self._rows.change(UPLOADS, upload.place, {UPLOAD_TIME: before}, {UPLOAD_TIME: after}):
-            raise UploadGone
+        before = {UPLOAD_WRITER: upload.writer.encode(), UPLOAD_TIME: b"%d" % upload.time_ms}
+        after = {UPLOAD_WRITER: writer.encode(), UPLOAD_TIME: b"%d" % now_ms}
+        for step in [[*before]] if self._rows.is_atomic else [[one] for one in before]:
+            expected, puts = ({one: cells[one] for one in step} for cells in (before, after))
+            if not self._rows.change(UPLOADS, upload.place, expected, puts):
+                self._clear(upload.place)
+                raise UploadGone
         return replace(upload, state="whole", writer=writer, time_ms=now_ms)
 
+    def _clear(self, place: bytes) -> None:
+        """Remove the writer from the row of an upload that had ended before it was put (plain HBase)."""
+        if not self._rows.is_atomic and not self._rows.row(UPLOADS, place, [UPLOAD_TIME]):
+            self._rows.delete(UPLOADS, place)
+
     def forget(self, owner: str) -> int:
-        """Throw away all that waits of ``owner``; return the number.  O(all uploads under way)."""
+        """Throw away all that waits of ``owner``; return the number.  O(all uploads under way).
+
+        A save that makes a file of one at this moment goes on.
+        """
         rows = ((row, cells) for row, cells in self._rows.scan(UPLOADS) if is_place(row) and UPLOAD_TIME in cells)
         found = [Upload(row, **fields_in(Upload, cells)) for row, cells in rows]
         own = [one for one in found if one.owner == owner and one.state == WAITING]
         for one in own:
-            self._contents.end_upload(one)
+            with suppress(UploadGone):
+                self._contents.discard_upload(one)
         return len(own)
 
     def content(self, file: CurrentFile, start: int, stop: int) -> Iterator[bytes]:

@@ -60,7 +60,8 @@ def handle_download(site: Site, request: Request, name: str, file: str, owners: 
         response = send_version(request, files, stored_name, one) if small is None else _named(small, stored_name, one)
     except UploadGone:  # it waited for the page, and has ended meanwhile
         return _missing(site, name, file)
-    is_public = wanted is not None and site.wiki.access.everybody_may(name, Privilege.READ)
+    # version 0 waits for its page: another file may take its name, and ``access`` may take the page for one that exists
+    is_public = bool(wanted) and site.wiki.access.everybody_may(name, Privilege.READ)
     is_whole_for_now = small is None and "w" in request.args  # the smaller version comes later
     response.headers["Cache-Control"] = _YEAR if is_public and not is_whole_for_now else _FRESH
     return response

@@ -123,8 +123,7 @@ def handle_upload(site: Site, request: Request, name: str) -> Response:
         _check_token(site, request)
         files, upload = _found(site, request)
         if request.method == "DELETE":
-            files.abandon(upload)
-            return _plain(204)
+            return _cancelled(files, upload)
         return _continue(site, request, files, upload)
     except Rejected as rejected:
         return _rejection(rejected)
@@ -196,6 +195,18 @@ def _continue(site: Site, request: Request, files: GuardedFiles, upload: Upload)
         files.release_writer(taken)
         return _answer(site, 204, taken)
     return _completed(site, files, taken)
+
+
+def _cancelled(files: GuardedFiles, upload: Upload) -> Response:
+    """Throw the upload away; a part that is being written stops.  A file that is being made of it stays.
+
+    Raises Rejected (423).
+    """
+    try:
+        files.cancel(upload)
+    except UploadGone:
+        raise Rejected(423, "another request writes to this upload") from None
+    return _plain(204)
 
 
 def _written(request: Request, files: GuardedFiles, upload: Upload) -> Upload:

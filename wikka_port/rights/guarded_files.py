@@ -230,6 +230,10 @@ class GuardedFiles:
     def abandon(self, upload: Upload) -> None:
         self._files.abandon(upload)
 
+    def cancel(self, upload: Upload) -> None:
+        """Throw an upload away, from another request than the one that writes it.  Raises UploadGone."""
+        self._files.contents.discard_upload(upload)
+
     def remove(self, name: str, token: str, *, note: str = "") -> FileVersion:
         return self._files.remove(self.page, name, token, self._by(note), allow=self._allow)
 

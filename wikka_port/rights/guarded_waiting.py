@@ -9,6 +9,7 @@ An object serves one request.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from wikka_port.files.file_rows import (
     NOT_SAVED,
@@ -19,11 +20,12 @@ from wikka_port.files.file_rows import (
     lookup_key,
     parse_found,
 )
-from wikka_port.files.refusals import FileConflict, FileRefused, NoSuchFile, TooManyFiles
+from wikka_port.files.refusals import FileConflict, FileRefused, FilesBusy, NoSuchFile, TooManyFiles, UploadGone
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.waiting import current_of, fields_of
 from wikka_port.moving.mover import By
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
 
 
@@ -49,8 +51,9 @@ class GuardedWaiting:
         return self._files.waiting.of(self._page, self.owners) if self.owners else []
 
     def current(self) -> dict[str, CurrentFile]:
-        """Return what waits, by name, as the files of a page."""
-        return {one.name: current_of(one) for one in sorted(self.uploads(), key=lambda one: lookup_key(one.name))}
+        """Return what waits, by name, as the files of a page; the newest of each name."""
+        newest = {lookup_key(one.name): one for one in self.uploads()}
+        return {one.name: current_of(one) for _key, one in sorted(newest.items())}
 
     def versions(self) -> list[FileVersion]:
         """Return what waits as the versions that it may become."""
@@ -72,14 +75,18 @@ class GuardedWaiting:
             raise TooManyFiles(page, WAITING_MAX)
 
     def keep(self, upload: Upload, *, note: str, alt: str, replaces: str) -> FileVersion:
-        """Let an upload wait; ``replaces`` is the token of the one that it replaces.  Raises FileRefused."""
+        """Let an upload wait; ``replaces`` is the token of the newest one of its name.  Raises FileRefused.
+
+        Several of one name wait if a crash comes between the two steps, or if two uploads come at once.
+        """
         self.check_new(self._page)
         same = [one for one in self.uploads() if lookup_key(one.name) == lookup_key(upload.name)]
-        if [one.place.decode() for one in same] != ([replaces] if replaces else []):
-            raise FileConflict(upload.name, current_of(same[0]) if same else None)
+        if (same[-1].place.decode() if same else "") != replaces:
+            raise FileConflict(upload.name, current_of(same[-1]) if same else None)
         held = self._files.waiting.keep(upload, note=note, alt=alt)
         for one in same:
-            self._files.abandon(one)
+            with suppress(UploadGone):  # a save makes it the page's file at this moment
+                self._files.contents.discard_upload(one)
         return self._version(held, note, alt)
 
     def _version(self, held: Upload, note: str, alt: str) -> FileVersion:
@@ -107,16 +114,20 @@ class GuardedWaiting:
         self._files.waiting.describe(self._one(name, token), alt)
 
     def drop(self, name: str, token: str) -> None:
-        """Throw a waiting file away.  Raises NoSuchFile."""
-        self._files.abandon(self._one(name, token))
+        """Throw a waiting file away.  Raises NoSuchFile, and FilesBusy if a save makes it the page's at this moment."""
+        one = self._one(name, token)
+        try:
+            self._files.contents.discard_upload(one)
+        except UploadGone:
+            raise FilesBusy(self._page) from None
 
     def adopt(self) -> dict[str, str]:
         """Make all that waits the page's, which is saved by now; return why some are not, by name.
 
-        These go on waiting.  After a crash a second call finishes.
+        These go on waiting.  After a crash a second call finishes.  The newest of a name comes first.
         """
         refused = {}
-        for one in self.uploads():
+        for one in reversed(self.uploads()):
             try:
                 self._adopt(one)
             except FileRefused as why:
@@ -130,7 +141,11 @@ class GuardedWaiting:
             self._files.abandon(one)
             return
         taken, by = self._files.waiting.take(one), self._by(fields.get("note", ""))
-        self._files.commit(taken, by, alt=fields.get("alt", ""), allow=self._allow)
+        try:
+            self._files.commit(taken, by, alt=fields.get("alt", ""), allow=self._allow)
+        except (FileRefused, NotAllowed):
+            self._files.release_writer(taken)
+            raise
 
     def _allow(self, name: str, rights: PageRights) -> None:
         self._access.require_of(name, rights, True, Privilege.WRITE)

@@ -14,12 +14,25 @@ from tests.unit.wikka_port.web.test_resumed_uploads import Tus
 from wikka_port.accounts.deactivation import leave
 from wikka_port.accounts.directory import Directory
 from wikka_port.files import file_rows
-from wikka_port.files.file_rows import BLOB_REFS, BLOBS, CHUNKS, FILES, GRACE_MS, SWEPT_ROW, UPLOADS, WAITING_MS
+from wikka_port.files.file_rows import (
+    BLOB_REFS,
+    BLOBS,
+    CHUNKS,
+    FILES,
+    GRACE_MS,
+    SWEPT_ROW,
+    UPLOAD_TIME,
+    UPLOADS,
+    WAITING_MS,
+    Upload,
+)
+from wikka_port.files.refusals import UploadGone
 from wikka_port.handlers import waiting_files
 from wikka_port.rights import guarded_waiting
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
+from wikka_port.schema import fields_in
 from wikka_port.visitors import NOBODY
 
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
@@ -325,6 +338,101 @@ def test_bounds(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_files, "DESCRIBED_MAX", 1)
     assert describe(web, "/New", file=["0.txt", "1.txt"], alt=["a", "b"]).status_code == 400
     assert file_rows.WAITING_MAX == 100
+
+
+def test_a_waiting_file_is_asked_for_again_on_a_wiki_with_lists(web: WikiClient) -> None:
+    """There the rights of a page are read alone, and say nothing of whether it exists."""
+    web.wiki.rights.change_rules("vault/", {Privilege.WRITE: "Rita"}, web.wiki.rights.rules())
+    web.wiki.clock_s += 5
+    upload(web, ("a.txt", b"one"), page="/New")
+    assert web.get("/New/files/a.txt?v=0").headers["Cache-Control"] == "private, no-cache"
+    upload(web, ("a.txt", b"two"), page="/New", replace="yes")
+    assert web.get("/New/files/a.txt?v=0").data == b"two"
+    web.save("/New", "[[a.txt]]")
+    assert "immutable" in web.get("/New/files/a.txt?v=1").headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("step", ["refer", "blob", "stage", "commit"])
+def test_what_is_thrown_away_while_the_page_is_saved_keeps_its_bytes(web: WikiClient, step: str) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    drop, answers = drop_of(web, "a.txt"), list[int]()
+
+    def other_tab(at: str) -> None:
+        if at == step and not answers:
+            answers.append(0)
+            answers[0] = web.post("/New/files", drop).status_code
+
+    web.wiki.files.on_step_done = other_tab
+    assert web.save("/New", "[[a.txt]]").status_code == 303
+    web.wiki.files.on_step_done = lambda at: None
+    assert answers == [200]
+    assert web.get("/New/files/a.txt").data == b"one"
+    web.wiki._now_ms += GRACE_MS + 1
+    web.wiki.files.sweep.run()
+    assert web.get("/New/files/a.txt").data == b"one"
+    assert left(web) == []
+
+
+def test_what_a_fallen_save_has_taken_can_be_thrown_away(web: WikiClient) -> None:
+    def fall(at: str) -> None:
+        if at == "refer":
+            raise Fallen
+
+    upload(web, ("a.txt", b"one"), page="/New")
+    web.wiki.files.on_step_done = fall
+    assert web.save("/New", "[[a.txt]]").status_code == 500
+    web.wiki.files.on_step_done = lambda at: None
+    assert web.post("/New/files", drop_of(web, "a.txt")).status_code == 200
+    assert waiting_names(web) == []
+    web.wiki._now_ms += GRACE_MS + 1
+    web.wiki.files.sweep.run()
+    assert left(web, CHUNKS) == []
+
+
+def test_what_has_ended_is_taken_by_nobody_and_leaves_no_row(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    stored = web.wiki.rows.data[UPLOADS].items()
+    (held,) = [Upload(row, **fields_in(Upload, cells)) for row, cells in stored if UPLOAD_TIME in cells]
+    web.save("/New", "[[a.txt]]")
+    for take in (web.wiki.files.waiting.take, web.wiki.files.take, web.wiki.files.contents.discard_upload):
+        with pytest.raises(UploadGone):
+            take(held)
+    assert left(web) == []
+    assert web.get("/New/files/a.txt").data == b"one"
+
+
+def keep_beside(web: WikiClient, name: str, content: bytes) -> None:
+    """Let a file wait beside one of its name: a crash came before the end of that one, or both came at once."""
+    (owner,) = {cells[b"u:owner"].decode() for cells in web.wiki.rows.data[UPLOADS].values() if UPLOAD_TIME in cells}
+    web.wiki._now_ms += 1
+    files = web.wiki.files
+    writer = files.writer(files.begin("New", name, owner, allow=lambda *_: None, allow_new=lambda _: None))
+    writer.write_piece(content)
+    files.waiting.keep(files.settle(writer.finish_part()), note="", alt="")
+    assert len(files.waiting.of("New", [owner])) == 2
+
+
+def test_a_replacement_whose_end_a_crash_took_is_the_file_all_the_same(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    keep_beside(web, "a.txt", b"two")
+    assert (waiting_names(web), web.get("/New/files/a.txt").data) == (["a.txt"], b"two")
+    web.save("/New", "[[a.txt]]")
+    assert web.get("/New/files/a.txt").data == b"two"
+    assert waiting_names(web) == ["a.txt"], "the one that it replaced"
+    assert web.post("/New/files", drop_of(web, "a.txt")).status_code == 200
+    assert web.get("/New/files/a.txt").data == b"two"
+    assert left(web) == []
+
+
+def test_two_of_one_name_are_replaced_by_a_third(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    keep_beside(web, "A.TXT", b"two")
+    web.wiki._now_ms += 1
+    assert upload(web, ("a.txt", b"three"), page="/New", replace="yes").status_code == 303
+    assert len(web.wiki.rows.data[CHUNKS]) == 1
+    web.save("/New", "[[a.txt]]")
+    assert web.get("/New/files/a.txt").data == b"three"
+    assert left(web) == []
 
 
 # --- descriptions of several pictures ----------------------------------------------------------------

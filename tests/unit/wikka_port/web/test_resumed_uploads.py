@@ -17,7 +17,9 @@ from tests.support.file_forms import CONTENT_TYPE, PNG, multipart
 from tests.support.wiki_client import WikiClient
 from tests.support.wiki_server import running_wiki
 from wikka_port.config import FileConfig
-from wikka_port.files.file_rows import CHUNKS, UPLOADS
+from wikka_port.files.file_rows import CHUNKS, GRACE_MS, SWEPT_ROW, UPLOADS, Upload
+from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.uploading import UploadWriter
 from wikka_port.limits import TRANSFER_FROM_BYTES
 from wikka_port.request_queues import PLACE_KEY
 from wikka_port.rights.rules import PageRights, Privilege
@@ -156,6 +158,68 @@ def test_an_upload_that_is_deleted_leaves_nothing(web: WikiClient, tus: Tus) -> 
     assert tus.send("DELETE", place).status_code == 204
     assert list(web.wiki.rows.scan(CHUNKS)) == list(web.wiki.rows.scan(UPLOADS)) == []
     assert tus.part(place, 1_500_000, b"x").status_code == 404
+
+
+@pytest.mark.parametrize("step", ["settle", "refer", "blob", "stage", "commit"])
+def test_an_upload_that_is_deleted_while_it_becomes_a_file_keeps_its_bytes(
+    web: WikiClient, tus: Tus, step: str
+) -> None:
+    """A browser sends DELETE as soon as it has given up its last part, which the wiki may have whole."""
+    place, answers = tus.begin("a.txt", 6).headers["Location"], list[int]()
+
+    def delete(at: str) -> None:
+        if at == step and not answers:
+            answers.append(0)
+            answers[0] = tus.send("DELETE", place).status_code
+
+    web.wiki.files.on_step_done = delete
+    assert tus.part(place, 0, b"onetwo").status_code == 204
+    web.wiki.files.on_step_done = lambda at: None
+    assert answers == [204]
+    assert web.get("/HomePage/files/a.txt").data == b"onetwo"
+    web.wiki._now_ms += GRACE_MS + 1
+    web.wiki.files.sweep.run()
+    assert web.get("/HomePage/files/a.txt").data == b"onetwo"
+    assert [row for row, _ in web.wiki.rows.scan(UPLOADS)] in ([], [SWEPT_ROW])
+
+
+def test_a_part_of_an_upload_that_is_deleted_meanwhile_is_not_stored(
+    web: WikiClient, tus: Tus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tus.begin("a.txt", 6).headers["Location"]
+    original = StoredFiles.take
+
+    def late(self: StoredFiles, upload: Upload) -> Upload:
+        monkeypatch.setattr(StoredFiles, "take", original)
+        assert tus.send("DELETE", place).status_code == 204
+        return original(self, upload)
+
+    monkeypatch.setattr(StoredFiles, "take", late)
+    assert tus.part(place, 0, b"onetwo").status_code == 423
+    assert web.get("/HomePage/files/a.txt").status_code == 404
+    assert list(web.wiki.rows.scan(CHUNKS)) == list(web.wiki.rows.scan(UPLOADS)) == []
+
+
+def test_an_upload_whose_part_is_being_written_is_deleted(
+    web: WikiClient, tus: Tus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The part stops; what it has stored is left to the sweep, since it might be about to become a file."""
+    place = tus.begin("a.txt", 6).headers["Location"]
+    original = UploadWriter.finish_part
+
+    def late(self: UploadWriter) -> Upload:
+        monkeypatch.setattr(UploadWriter, "finish_part", original)
+        assert tus.send("DELETE", place).status_code == 204
+        return original(self)
+
+    monkeypatch.setattr(UploadWriter, "finish_part", late)
+    assert tus.part(place, 0, b"onetwo").status_code == 423
+    assert tus.send("HEAD", place).status_code == 404
+    assert web.get("/HomePage/files/a.txt").status_code == 404
+    web.wiki._now_ms += GRACE_MS + 1
+    web.wiki.files.sweep.run()
+    assert list(web.wiki.rows.scan(CHUNKS)) == []
+    assert tus.part(place, 0, b"onetwo").status_code == 404
 
 
 def test_a_client_of_another_version_is_told_which_one_is_spoken(tus: Tus) -> None:
