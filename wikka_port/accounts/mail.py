@@ -23,6 +23,7 @@ from email.utils import formatdate, make_msgid
 from typing import Final
 
 from wikka_port.accounts.records import Account
+from wikka_port.accounts.user_names import ENCODED
 from wikka_port.config import MailConfig
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts import N_
@@ -171,6 +172,8 @@ class Outbox:
                     self._deliver(mail)
             except (StoreUnavailable, OSError, smtplib.SMTPException, ValueError) as error:
                 log.error("a mail was not sent: %s", error)
+            except Exception as error:  # whatever one mail does, the thread goes on to the next
+                log.exception("a mail was not sent: %s", type(error).__name__, exc_info=False)
             finally:
                 self._waiting.task_done()
 
@@ -225,10 +228,13 @@ def _opened(config: MailConfig) -> smtplib.SMTP:
 
 
 def message_of(mail: Mail, sender: str) -> EmailMessage:
+    """Return the message.  Raises ValueError for an address that no header can have."""
+    if ENCODED in mail.to:
+        raise ValueError("the address has an encoded word")
     message = EmailMessage()
     message["From"] = sender
     message["To"] = mail.to
-    message["Subject"] = mail.subject
+    message["Subject"] = _in_header(mail.subject)
     message["Date"] = formatdate()
     domain = sender.rpartition("@")[2]
     given = f"<{mail.message_id}@{domain or 'localhost'}>" if mail.message_id else ""
@@ -238,3 +244,12 @@ def message_of(mail: Mail, sender: str) -> EmailMessage:
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(mail.text)
     return message
+
+
+def _in_header(words: str) -> str:
+    """Return words that stay what they are in a header, on one line.
+
+    A header decodes encoded words, and before 3.11.10 Python wrote the line breaks in them as they are.  The name of a
+    page would then make headers, and the text of the mail.
+    """
+    return " ".join(words.split()).replace(ENCODED, "= ?")

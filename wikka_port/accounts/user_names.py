@@ -34,6 +34,7 @@ _RESERVED: Final = frozenset(
     {"visitor", "anonymous", "nobody", "public", "wikisetup", "everyone", "admin", "administrator", *OLD_COMMANDS}
 )
 _VISITOR: Final = re.compile(r"(visitor|former user)\b")
+ENCODED: Final = "=?"  # begins an encoded word (RFC 2047), which the header of a mail would decode
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\.]+(\.[^\s@<>,;:\"()\[\]\\.]+)*")
 
 
@@ -100,6 +101,7 @@ def usual_password(password: str) -> str:
 def checked_address(text: str) -> str:
     """Return the mail address as it was typed, without blanks around it.  Raises Unsuitable."""
     address = text.strip()
-    if len(address) > ADDRESS_CHARS_MAX or not _ADDRESS.fullmatch(address) or not address.isprintable():
+    is_one = _ADDRESS.fullmatch(address) is not None and address.isprintable() and ENCODED not in address
+    if len(address) > ADDRESS_CHARS_MAX or not is_one:
         raise Unsuitable(_("This is no mail address. It looks like name@example.org."))
     return address

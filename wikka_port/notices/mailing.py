@@ -16,8 +16,9 @@ mail.
 
 A fault of one mail holds up no other: its rows are due RETRY_MS later, and the run goes on.
     the server, or our end, refuses the mail     it is given up after ATTEMPTS
-    the connection breaks, or any other fault    the server may be the cause, so two mails in a row end the run, and a
+    the connection breaks, or the like           the server may be the cause, so two mails in a row end the run, and a
                                                  mail is given up after FAULTS_MAX, some four days as RFC 5321 has it
+    anything else                                a fault of ours; it is given up after FAULTS_MAX, too
 
 A run reads MAILS_AT_ONCE rows.  A digest at that cut is left to the next run, which has it whole: an account gets one
 mail a day, and a further one only beyond DIGEST_NOTICES.
@@ -148,6 +149,11 @@ class Sender:
             except OSError as problem:  # every SMTPException is one
                 faults += 1
                 log.warning("a mail of notices is sent later: %s", type(problem).__name__)
+                self._postpone(due, FAULTS_MAX)
+            except StoreUnavailable:
+                raise
+            except Exception as problem:  # its text may have an address
+                log.exception("a mail of notices is sent later: %s", type(problem).__name__, exc_info=False)
                 self._postpone(due, FAULTS_MAX)
         return sent
 

@@ -106,7 +106,10 @@ def test_passwords_are_one_however_they_are_composed() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["a@b", "a@b\r\nBcc: c@d", "a b@c.de", "<a@b.de>", "a@b.de,c@d.ef", "@b.de", "a@", "a@b..de", "a" * 250 + "@b.de"],
+    [
+        *("a@b", "a@b\r\nBcc: c@d", "a b@c.de", "<a@b.de>", "a@b.de,c@d.ef", "@b.de", "a@", "a@b..de"),
+        *("a" * 250 + "@b.de", "=?utf-8?b?'}?=@b.de", "=?utf-8?q?ada?=@b.de", "a@b.=?"),
+    ],
 )
 def test_what_is_no_mail_address(address: str) -> None:
     if address == "a@b":

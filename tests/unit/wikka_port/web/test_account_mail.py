@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import email
+import email.policy
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from werkzeug.test import TestResponse
@@ -11,7 +14,7 @@ from werkzeug.test import TestResponse
 from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import BEGINS_S, Mail, Outbox
+from wikka_port.accounts.mail import BEGINS_S, Mail, Outbox, message_of
 from wikka_port.config import MailConfig
 from wikka_port.store import StoreUnavailable
 
@@ -284,3 +287,47 @@ def test_a_mail_that_cannot_be_sent_is_logged_without_its_link(caplog: pytest.Lo
     outbox.wait()
     assert "nobody listens" in caplog.text
     assert "secret link" not in caplog.text
+
+
+def test_whatever_one_mail_does_the_next_one_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    """A stranger's address made the parser of headers fail, and with it the thread of all mails."""
+    sent: list[str] = []
+
+    def deliver(mail: Mail) -> None:
+        if mail.to.startswith("odd"):
+            raise IndexError(f"list index out of range for {mail.to}")
+        sent.append(mail.to)
+
+    outbox = Outbox(deliver)
+    for address in ("odd@example.org", "ada@example.org"):
+        outbox.post(partial(Mail, address, "subject", "text"))
+    outbox._hurry.set()
+    with outbox._waiting.all_tasks_done:
+        assert outbox._waiting.all_tasks_done.wait_for(lambda: not outbox._waiting.unfinished_tasks, 30)
+    assert sent == ["ada@example.org"]
+    assert "IndexError" in caplog.text
+    assert "odd@example.org" not in caplog.text
+
+
+@pytest.mark.parametrize("address", ["=?utf-8?b?'}?=@mail.example", "=?utf-8?q?eve?=@mail.example"])
+def test_an_address_that_a_header_would_decode_is_none(web: MailedWiki, address: str) -> None:
+    refused = web.register("Eve", address)
+    assert (refused.status_code, "This is no mail address." in refused.text) == (400, True)
+    with pytest.raises(ValueError, match="encoded word"):
+        message_of(Mail(address, "subject", "text"), "wiki@wiki.example")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("=?utf-8?q?a=0ABcc:=20eve=40x.example?=", "=?utf-8?q?a=0D=0A=0D=0ASend=20it?= b", "=?utf-8?b?!?="),
+        *("=?=?utf-8?q?a=0D=0AB:=20c?=", "a\r\nBcc: b", "1 =? 2", "Größe 潮"),
+    ],
+)
+def test_the_words_of_a_subject_stay_words(words: str) -> None:
+    mail = Mail("ada@mail.example", f"Wiki: Bob edited {words}", "The text.", "id")
+    given = message_of(mail, "wiki@wiki.example").as_bytes()
+    read = email.message_from_bytes(given, policy=email.policy.default)
+    assert read.get_content() == "The text.\n"
+    assert {"Bcc", "B"}.isdisjoint(read.keys())
+    assert read["Subject"] == f"Wiki: Bob edited {' '.join(words.split()).replace('=?', '= ?')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import smtplib
 from collections.abc import Callable
+from email.errors import HeaderParseError
 
 import pytest
 
@@ -19,7 +20,9 @@ from wikka_port.notice_mail import NoticeWriter
 from wikka_port.notices.mailing import ATTEMPTS, FAULTS_IN_ROW, FAULTS_MAX, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
 from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, OUTGOING, due_ms
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.store import StoreUnavailable
 from wikka_port.texts.catalogue import Languages
+from wikka_port.urls import page_path
 
 PUBLIC = "https://wiki.example"
 DAY_MS = 24 * 3600 * 1000
@@ -215,6 +218,60 @@ def test_a_mail_that_the_server_cannot_take_holds_up_no_other(address: str, capl
         post.now += RETRY_MS
         assert (post.tried_by(server), post.waiting()) == (1, 2)
     assert address not in caplog.text
+
+
+def test_a_mail_that_fails_as_nobody_foresaw_holds_up_no_other_and_ends_no_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A header that cannot be written raises what no server raises; three such mails are the first of each run."""
+    post = Post()
+    for number in range(3):
+        post.watcher(f"A{number}", f"odd{number}@mail.example")
+    post.edit("An edit.")
+
+    def deliver(mail: Mail) -> None:
+        if mail.to.startswith("odd"):
+            raise HeaderParseError(f"of {mail.to}")
+        post.mails.append(mail)
+
+    assert (post.sender(deliver=deliver).run(), post.waiting()) == (1, 3)
+    assert [mail.to for mail in post.mails] == ["ada@mail.example"]
+    assert "HeaderParseError" in caplog.text
+    assert "odd0@" not in caplog.text
+    post.now += LEASE_MS + 1
+    assert (post.sender().run(), post.waiting()) == (0, 3), "they are not due for an hour"
+    post.now += RETRY_MS
+    assert (post.sender().run(), post.waiting()) == (3, 0)
+
+
+def test_a_store_that_goes_away_costs_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    post = Post()
+    post.edit("An edit.")
+
+    def away(*_given: object) -> None:
+        raise StoreUnavailable("memory", "it is away")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(post.directory, "at", away)
+        with pytest.raises(StoreUnavailable):
+            post.sender().run()
+    post.now += LEASE_MS + 1
+    assert post.sender().run() == 1
+
+
+def test_the_name_of_a_page_makes_neither_headers_nor_the_text_of_a_mail() -> None:
+    """A header decodes encoded words, with the line breaks in them."""
+    name = "=?utf-8?q?a=0D=0AReply-To:=20eve=40x.example=0D=0A=0D=0ASend=20it?="
+    post = Post()
+    post.wiki.save(name, "A text.", author="Ann", base=0)
+    post.ada.post(page_path(name, "watch"), {**post.ada.form(page_path(name, "watch")), "do": "page"})
+    post.bob.save(page_path(name), "His edit.")
+    with SmtpServer() as server:
+        assert post.tried_by(server) == 1
+        (mail,) = server.mails
+    assert mail["Reply-To"] is None
+    assert mail.get_content().splitlines()[0] == f"Bob edited {name}"
+    assert mail["Subject"] == f"Wiki: Bob edited {name.replace('=?', '= ?')}"
 
 
 def test_a_mail_that_fails_again_and_again_is_given_up_after_days() -> None:
