@@ -36,7 +36,7 @@ REMEDY: Final = N_("Please divide it into several pages and save again; your tex
 AS_TYPED: Final = N_("From here on it is shown as it was typed.")
 _CHARS_PER_LINK: Final = 4  # at least, as in "AaB "
 _MARKS: Final = ("\n", "[[", "[^", "||", "**", "//", "''", '""', "%%", ":", "{{", "<", "&", "~", "==", "--", "#", "@@")
-_MARKDOWN_MARKS: Final = "\n*_`[]!<&\\~|{"
+_MARKDOWN_MARKS: Final = "\n*_`[]!<&\\~|{$"
 _CAPITAL: Final = re.compile("[A-Z][a-z]+[A-Z]")
 
 

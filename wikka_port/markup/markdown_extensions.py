@@ -218,7 +218,8 @@ def _html_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool
 def _layout_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Let ends of layout end the list in which they are, as browsers do: the lines of the item below lose its indent.
 
-    A line loses a blank at least each time, so all lines together cost no more than the text is long.
+    Each line that is looked at loses a blank at least, and lines without any are passed at once; so all of them
+    together cost no more than the text is long.
     """
     indent = state.blkIndent
     if not indent or state.is_code_block(start) or state.src[state.bMarks[start] + state.tShift[start]] != "<":
@@ -227,15 +228,27 @@ def _layout_end(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    line = start + 1
+    line = _after_empty_lines(state, start + 1)
     while line < end and (state.isEmpty(line) or state.sCount[line] >= indent):
         cut = min(indent, state.sCount[line])
         state.sCount[line] -= cut
         if state.src.startswith(" " * cut, state.bMarks[line]) and state.tShift[line] >= cut:
             state.bMarks[line] += cut
             state.tShift[line] -= cut
-        line += 1
+        line = _after_empty_lines(state, line + 1)
     return _continue_at(state, start + 1)
+
+
+def _after_empty_lines(state: StateBlock, line: int) -> int:
+    """Return the first line from ``line`` on that has a character; one walk answers for all later ones of a run."""
+    env: dict[str, Any] = state.env  # type: ignore[assignment]
+    known: dict[int, int] = env.setdefault("after_empty_lines", {})
+    at = known.get(line, line)
+    while at < state.lineMax and not state.sCount[at] and state.isEmpty(at):
+        at = known.get(at, at + 1)
+    if at > line:
+        known[line] = at
+    return at
 
 
 def _formula_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:

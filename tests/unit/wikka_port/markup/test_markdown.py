@@ -189,6 +189,7 @@ def test_so_many_marks_and_the_rest_as_it_was_typed() -> None:
     assert over_bounds(text, markup=MARKDOWN) is not None
     assert is_expensive(text, markup=MARKDOWN)
     assert not is_expensive("*a* b\n" * 200, markup=MARKDOWN)
+    assert is_expensive("$a$ " * MARKDOWN_MARKS_MAX, markup=MARKDOWN), "formulas are marks, too"
 
 
 @pytest.mark.parametrize("reference", ["[a]", "![a]", "[![a]](/x)", "[**b**][a]"])

@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+from markdown_it.rules_block import StateBlock
 
 from tests.support.well_nested import check
 from wikka_port.markup.document import parse, render
@@ -282,3 +283,22 @@ def test_formulas_and_ends_of_layout_take_linear_time(unit: str) -> None:
     short = time.process_time() - began
     html(unit * count * 4)
     assert time.process_time() - began - short < 8 * short + 1
+
+
+def test_ends_of_layout_above_many_empty_lines_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end is in the item still, since its line had a deeper indent; empty lines have no indent to lose."""
+    looked, is_empty = 0, StateBlock.isEmpty
+
+    def counted(self: StateBlock, line: int) -> bool:
+        nonlocal looked
+        looked += 1
+        return is_empty(self, line)
+
+    monkeypatch.setattr(StateBlock, "isEmpty", counted)
+    ends = "".join(f"{'  ' * depth}</div>\n" for depth in range(1, 61))
+    for empty in ("\n", "  \n", "\n \n", "    \n\n"):
+        looked = 0
+        assert html(f"- a\n{ends}{empty * 1_000}- b\n").count("</li>") == 2
+        assert looked < 15_000, empty
+    code = html(f"- a\n{ends[:9]}\n\n  ```\n    x\n\n\n    y\n  ```\n")
+    assert "<code>  x\n\n\n  y</code>" in code
