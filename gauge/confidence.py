@@ -8,8 +8,8 @@
 
 Invariants:
     I1. If the systems are equal, 1 - CONFIDENCE of the intervals of pairs leave out 1, half of them on either side.  A
-        difference that then has to show at CONFIRMED in twice as many pairs is found in 5 of 1,000 (simulated), and
-        one of 5 % still in nine of ten, with five rounds and a noise of 3 %.
+        difference that then has to show at CONFIRMED in twice as many pairs is found in 5 of 1,000 (simulated; of two
+        figures either shows one in 10), and one of 5 % still in nine of ten, with five rounds and a noise of 3 %.
     I2. ``verdict`` names a difference only if the interval leaves out 1 and its middle is beyond the margin.
 
 Knows nothing of what is measured, nor of clocks: chance is an argument.

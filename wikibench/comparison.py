@@ -115,11 +115,11 @@ class Comparison:
             return "cannot tell"
         return next(word for word in _BY_WEIGHT if word in found)
 
-    @property
-    def needs_confirming(self) -> bool:
-        """Whether pairs show a difference that chance might have made, with none of the systems failing."""
-        is_failure = bool(self.why_b_fails or self.why_a_fails or self.not_valid)
-        return self.basis == "pairs" and not is_failure and self.verdict in ("better", "worse")
+    def needs_confirming(self, limits: Sequence[Limit] = ()) -> bool:
+        """Return whether pairs show a difference, or miss a limit, as chance might have it; not if a system fails."""
+        if self.basis != "pairs" or self.why_b_fails or self.why_a_fails or self.not_valid:
+            return False
+        return self.verdict in ("better", "worse") or any(limit.judge(self) == "missed" for limit in limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def wikis() -> Iterator[tuple[FakeWiki, FakeWiki]]:
 @pytest.fixture(autouse=True)
 def nothing_shows_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tries of a tenth of a second may differ, and a difference brings more rounds."""
-    monkeypatch.setattr(Comparison, "needs_confirming", False)
+    monkeypatch.setattr(Comparison, "needs_confirming", lambda _self, _limits: False)
 
 
 @pytest.fixture
@@ -109,6 +109,43 @@ def test_a_difference_counts_if_as_many_rounds_again_show_it(
     written = json.loads((tmp_path / "out" / "comparison.json").read_text())
     found = (written["verdict"], written["runs_of_each"], written["confidence"])
     assert found == (verdict, 2 * rounds, 0.92 if rounds == 3 else 0.99)
+
+
+@pytest.mark.parametrize(
+    ("slower", "rounds", "limit", "status"),
+    [
+        ((0.1, -0.07), 6, "p95>+5%", 3),
+        ((0.1, 0.1), 6, "p95>+5%", 1),
+        ((0.1, 0.1), 3, "p95>+20%", 0),
+        ((0.0, 0.0), 3, "p95>+5%", 0),
+    ],
+    ids=["by chance", "slower", "within", "equal"],
+)
+def test_a_limit_of_a_figure_that_does_not_decide_is_missed_if_as_many_rounds_again_miss_it(
+    wikis: tuple[FakeWiki, FakeWiki],
+    trace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slower: tuple[float, float],
+    rounds: int,
+    limit: str,
+    status: int,
+) -> None:
+    """The verdict is "same" throughout, and of equal wikis four in a hundred missed such a limit."""
+    monkeypatch.setattr(Comparison, "needs_confirming", NEEDS_CONFIRMING)
+    summary, made = Experiment.summary, list[str]()
+
+    def said(self: Experiment, result: Replay, required: Any, pace: Pace) -> Json:
+        found, number = summary(self, result, required, pace), len(made)
+        made.append("A" if number in (0, 1) else "ABBA"[(number - 2) % 4])
+        share = slower[number >= 2 + 3 * 4] if made[-1] == "B" else 0.0
+        times = {"p50_ms": 5.0 * (1 + number % 3 / 1_000), "p95_ms": 9.0 * (1 + share) * (1 + number % 3 / 1_000)}
+        return found | {"response_time": found["response_time"] | times}
+
+    monkeypatch.setattr(Experiment, "summary", said)
+    result = ab(trace, wikis, "--rate", 50, "--rounds", 3, "--fail-if", limit)
+    assert result.exit_code == status, result.output
+    assert len(made) == 2 + 4 * rounds
+    assert ("3 rounds more" in result.output) == (rounds == 6)
 
 
 def test_without_a_rate_it_is_a_fifth_of_the_largest(

@@ -57,6 +57,7 @@ class Alternation:
     margin: float
     runs: tuple[list[Run], list[Run]] = field(default_factory=lambda: ([], []))
     confidence: float = CONFIDENCE
+    limits: Sequence[Limit] = ()
 
     def measure(self, place: int, rate: float, seconds: float, title: str, seed: str) -> Json:
         """Make one try; the same ``seed`` gives either system the same requests at the same moments."""
@@ -71,14 +72,15 @@ class Alternation:
         return system.summary(result, (), pace)
 
     def make_rounds(self, rounds: int, rate: float, seconds: float) -> None:
-        """Make the rounds, and as many again if they show a difference; raises Interrupted and GeneratorTooLate.
+        """Make the rounds, and as many again if they show a difference or miss a limit.
 
-        So equal systems are seldom called different, and only a difference costs twice the time.
+        So equal systems are seldom called different, and only a difference costs twice the time.  Raises Interrupted
+        and GeneratorTooLate.
         """
         for place in range(len(NAMES)):
             self.measure(place, rate, min(seconds, WARM_UP_S), f"{NAMES[place].upper()} warms up", "warm-up")
         self._make_rounds(0, rounds, rate, seconds)
-        if self.comparison().needs_confirming:
+        if self.comparison().needs_confirming(self.limits):
             click.echo(f"a difference shows: {rounds} rounds more say whether it stays", err=True)
             self.confidence = CONFIRMED
             self._make_rounds(rounds, 2 * rounds, rate, seconds)
@@ -199,10 +201,10 @@ def ab(
 
     A round is a try of A, two of B and one of A; each two neighbours are a pair with the same requests at the same
     moments. A machine that is slow for minutes is slow for both. Five rounds find a B that is 5 % slower, in
-    nine of ten cases, on a machine whose speed varies by 3 %. If they show a difference, as many again follow, and
-    it counts if the interval of all, now of 99 %, shows it too: of 1,000 wikis that are equal some 5 are called
-    better or worse. CPU a request and the p50 at a light load vary least, and decide: without --rate all tries are at
-    a fifth of the largest rate that A keeps.
+    nine of ten cases, on a machine whose speed varies by 3 %. If they show a difference, or miss a limit of --fail-if,
+    as many again follow, and it counts if the interval of all, now of 99 %, shows it too: of 1,000 wikis that are
+    equal each figure calls some 5 better or worse. CPU a request and the p50 at a light load vary least, and decide:
+    without --rate all tries are at a fifth of the largest rate that A keeps.
 
     The exit status is that of `wikibench compare`: 1 if B is worse, or with --fail-if, if a limit is missed; 3 if a
     limit cannot be told or the generator was the limit; 130 after Ctrl-C, with what was measured until then; else 0.
@@ -218,9 +220,9 @@ def ab(
             )
             for name in NAMES
         ]
-        tries = Alternation(systems, out, given["even"], margin)
+        tries = Alternation(systems, out, given["even"], margin, limits=limits)
         ending = _measure(tries, rounds, given["rate"], given["duration"], required)
-    status = _report(tries, limits, out)
+    status = _report(tries, out)
     sys.exit(status if ending is None else ending)
 
 
@@ -240,7 +242,7 @@ def _measure(
     return None
 
 
-def _report(tries: Alternation, limits: Sequence[Limit], out: Path | None) -> int:
+def _report(tries: Alternation, out: Path | None) -> int:
     """Print and write what the whole pairs say; return the exit status."""
     if not min(map(len, tries.runs)):
         click.echo("no pair of tries was measured", err=True)
@@ -248,8 +250,8 @@ def _report(tries: Alternation, limits: Sequence[Limit], out: Path | None) -> in
     found = tries.comparison()
     if out is not None:
         with report_errors():
-            write_json(out / COMPARISON, found, limits)
-    print_comparison(Console(), found, limits)
+            write_json(out / COMPARISON, found, tries.limits)
+    print_comparison(Console(), found, tries.limits)
     if out is not None:
         click.echo(f"reports: {out / COMPARISON}")
-    return status_of(found, limits)
+    return status_of(found, tries.limits)

@@ -83,7 +83,7 @@ def verdict_confirmed(rng: Random, slower: float, noise: float) -> str:
 
 
 def test_a_difference_that_has_to_show_again_is_seldom_one_of_equal_systems() -> None:
-    """Ten comparisons of one wiki with itself, each with two figures and two sides, are to find nothing."""
+    """Each of the two figures of ten comparisons of a wiki with itself is to find nothing."""
     equal = [verdict_confirmed(Random(seed), 0.0, NOISE) for seed in range(5 * SEEDS)]
     slower = [verdict_confirmed(Random(seed), 0.05, NOISE) for seed in range(SEEDS)]
     assert sum(one in ("worse", "better") for one in equal) <= 0.01 * len(equal)
