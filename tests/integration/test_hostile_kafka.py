@@ -65,7 +65,7 @@ def test_hostile_requests_end_their_connections_alone(tmp_path: Path) -> None:
         before = store.resident_bytes()
         end_s = time.monotonic() + SECONDS
         while time.monotonic() < end_s:
-            with closing(socket.create_connection(("127.0.0.1", port), timeout=0.05)) as client, suppress(OSError):
+            with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), timeout=0.05)) as client:
                 for _ in range(rng.randint(1, 5)):
                     api = rng.choice(list(APIS.values()))
                     version = rng.randint(api.first, api.last)

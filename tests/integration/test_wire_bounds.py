@@ -107,7 +107,7 @@ def test_a_client_that_never_reads_is_held_in_bounds(small: Running) -> None:
     small.service.rows[b"big"] = {b"f:q": (b"v" * 100_000, 1)}
     request = get(1, b"big")
     with open_socket(small) as sock:
-        sock.settimeout(0.3)
+        sock.settimeout(1.0)  # the server may be slow
         sent = 0
         with contextlib.suppress(TimeoutError):
             while sent < 20_000_000:

@@ -16,7 +16,7 @@ from columnar.coordination.cas_etcd import CasEtcd, EtcdAccount
 from tests.support.ports import free_port
 
 PATIENT_S = 5.0
-BRIEF_S = 0.2
+BRIEF_S = 1.0  # of a call that gets no answer; a busy machine has sent it by then
 PUT = {"header": {"revision": "9"}, "succeeded": True}
 EMPTY = {"header": {"revision": "9"}}
 FOUND = {"kvs": [{"key": "cC9ub2Rlcy9uMQ==", "mod_revision": "7", "value": "YWJj"}], "count": "1"}
