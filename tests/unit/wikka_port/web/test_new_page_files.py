@@ -13,6 +13,7 @@ from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_resumed_uploads import Tus
 from wikka_port.accounts.deactivation import leave
 from wikka_port.accounts.directory import Directory
+from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.files import file_rows
 from wikka_port.files.file_rows import (
     BLOB_REFS,
@@ -25,6 +26,7 @@ from wikka_port.files.file_rows import (
     UPLOADS,
     WAITING_MS,
     Upload,
+    is_waiting_row,
 )
 from wikka_port.files.refusals import UploadGone
 from wikka_port.handlers import waiting_files
@@ -373,6 +375,20 @@ def test_what_is_thrown_away_while_the_page_is_saved_keeps_its_bytes(web: WikiCl
     assert left(web) == []
 
 
+def test_an_account_that_ends_while_its_page_is_saved_leaves_the_file_its_bytes(web: WikiClient) -> None:
+    mia, ended = web.signed_in("Mia"), list[int]()
+
+    def end(at: str) -> None:
+        if at == "refer" and not ended:
+            ended.append(web.wiki.files.waiting.forget(owner_of_account("Mia")))
+
+    upload(mia, ("a.txt", b"one"), page="/New")
+    web.wiki.files.on_step_done = end
+    assert mia.save("/New", "[[a.txt]]").status_code == 303
+    assert ended == [1]
+    assert web.get("/New/files/a.txt").data == b"one"
+
+
 def test_what_a_fallen_save_has_taken_can_be_thrown_away(web: WikiClient) -> None:
     def fall(at: str) -> None:
         if at == "refer":
@@ -384,6 +400,7 @@ def test_what_a_fallen_save_has_taken_can_be_thrown_away(web: WikiClient) -> Non
     web.wiki.files.on_step_done = lambda at: None
     assert web.post("/New/files", drop_of(web, "a.txt")).status_code == 200
     assert waiting_names(web) == []
+    assert [row for row in left(web) if is_waiting_row(row)] == [], "nothing names it any more"
     web.wiki._now_ms += GRACE_MS + 1
     web.wiki.files.sweep.run()
     assert left(web, CHUNKS) == []
@@ -425,8 +442,8 @@ def test_a_replacement_whose_end_a_crash_took_is_the_file_all_the_same(web: Wiki
 
 
 def test_two_of_one_name_are_replaced_by_a_third(web: WikiClient) -> None:
-    upload(web, ("a.txt", b"one"), page="/New")
-    keep_beside(web, "A.TXT", b"two")
+    upload(web, ("A.TXT", b"one"), page="/New")
+    keep_beside(web, "a.txt", b"two")
     web.wiki._now_ms += 1
     assert upload(web, ("a.txt", b"three"), page="/New", replace="yes").status_code == 303
     assert len(web.wiki.rows.data[CHUNKS]) == 1
