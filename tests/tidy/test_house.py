@@ -35,7 +35,6 @@ PROTOCOLS: Final = frozenset({"close", "run", "start", "stop"})
 
 REASONS: Final = {
     "DeliveryState": "rows, cursors and windows are one machine: an event changes several of them",
-    "_Lexer": "one pass over a text: a method for each mark, from a table, and one position for all of them",
 }
 _COUNTED: Final = ("methods ", "fields ", "sets ")
 

@@ -6,8 +6,8 @@ its own closing mark (``[[ ]]``, ``{{ }}``, ``%% %%``, ``"" ""``, comments) is t
 
 Invariants:
     I1. Time is linear in the text.  No expression can backtrack over more than it has consumed
-        (possessive quantifiers), and ends are searched for through ``_ahead``, which remembers the last
-        answer: 100,000 openers without an end cost one search, not 100,000.
+        (possessive quantifiers), and ends are searched for through ``_ahead`` (``token_buffer``), which remembers
+        the last answer: 100,000 openers without an end cost one search, not 100,000.
     I2. A ``[[`` or ``{{`` that occurs again before its end is text: the innermost pair counts.
     I3. HEADING_END follows every HeadingStart on the same line, before its NEWLINE, and before the end of its cell.
         A heading inside a line becomes text again if its end turns out to lie in code or in a link.
@@ -27,9 +27,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from wikka_port.limits import CELLS_MAX, HTML_STEPS, LINKS_MAX, STEPS_MAX
+from wikka_port.limits import HTML_STEPS
 from wikka_port.markup import interwiki
 from wikka_port.markup.targets import IMAGE_ENDINGS, read_action, read_link, safe_url, trimmed
+from wikka_port.markup.token_buffer import UNFIT, Full, TokenBuffer, fit
 from wikka_port.markup.tokens import (
     BREAK,
     CLEAR,
@@ -39,7 +40,6 @@ from wikka_port.markup.tokens import (
     NOTE_END,
     RULE,
     TOGGLES,
-    Bound,
     Cell,
     CodeBlock,
     Embedded,
@@ -49,11 +49,9 @@ from wikka_port.markup.tokens import (
     Item,
     MindMap,
     Outside,
-    PageLink,
     Rest,
     Token,
 )
-from wikka_port.names import MAX_NAME_BYTES
 
 # Every alternative must begin with a literal character (see above); longer before shorter.
 _MARK: Final = re.compile(
@@ -61,8 +59,6 @@ _MARK: Final = re.compile(
     r"|\|\||\|[=?!#_\[\]\-]\||<<|>>|<map[ >]|::c::|:|==+|&pound;&pound;|&yen;&yen;"
     r"|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 )
-# The look-behind comes after the first letter for the same reason.
-CAMEL_CASE: Final = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]*+[a-z]++[A-Z0-9][A-Za-z0-9]*+(?!\w)")
 _INDENT: Final = re.compile(
     r"((?:~|\t| {4})++)(?:(-)(?!--) ?|(&)(?![#\w]{1,31};) ?|([0-9]{1,9}|[A-Za-z]|[ivx]{2,8}|[IVX]{2,8})\) ?)?"
 )
@@ -75,7 +71,6 @@ _CODE_HEAD: Final = re.compile(r"\(([\w+#.\- ]{0,40})(?:;([0-9 ]{0,9})(?:;([^)\n
 _URL_REST: Final = re.compile(r"(?:(?!\*\*|''|%%|££|¥¥)[^\s<>\"|\[\]{}`\\^])++")
 _MAIL_REST: Final = re.compile(r"[\w.+\-]{1,64}+@[A-Za-z0-9\-]{1,63}+(?:\.[A-Za-z0-9\-]{1,63}+){1,8}+")
 _WORD_BEFORE: Final = re.compile(r"(?<!\w)[A-Za-z][A-Za-z0-9]{0,19}\Z")
-_UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _LINE_MARKS: Final = frozenset("~\t -=|")
 
 
@@ -84,60 +79,24 @@ def tokens(text: str, *, autolink: bool = True) -> list[Token]:
     return _Lexer(fit(text), autolink).run()
 
 
-def fit(text: str) -> str:
-    """Return ``text`` with ``\\n`` as ends of lines; characters that HTML or UTF-8 cannot carry become U+FFFD."""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _UNFIT.sub("\ufffd", text) if _UNFIT.search(text) else text
+class _Lexer(TokenBuffer):
+    """A pass over one text: a method for each kind of mark."""
 
-
-class _Full(Exception):
-    """A bound is reached, so nothing after ``done`` is read."""
-
-    def __init__(self, over: Bound) -> None:
-        super().__init__(over)
-        self.over: Bound = over
-
-
-class _Lexer:
-    """A pass over one text; all text before the position ``done`` has become tokens."""
-
-    __slots__ = (
-        "_answers",
-        "_cells",
-        "_linked",
-        "_steps",
-        "_within",
-        "autolink",
-        "done",
-        "heading",
-        "line_start",
-        "note",
-        "out",
-        "row",
-        "text",
-    )
+    __slots__ = ("_within", "heading", "line_start", "note", "row")
 
     def __init__(self, text: str, autolink: bool) -> None:
-        self.text = text
-        self.autolink = autolink
-        self.out: list[Token] = []
-        self.done = 0
+        super().__init__(text, autolink)
         self.heading = 0  # number of "=" that close the open heading; 0: none is open
         self._within = -1  # index in ``out`` of the open heading that began inside a line; -1: none is open
         self.note = -1  # position at which the open note should end; -1: none is open
         self.row = False  # whether this line began with a cell
         self.line_start = 0  # of this line, for comments that fill a line
-        self._answers: dict[str, int] = {}
-        self._steps = STEPS_MAX  # still allowed, before the tokens made are subtracted
-        self._cells = CELLS_MAX  # still allowed
-        self._linked: set[str] = set()
 
     def run(self) -> list[Token]:
         rest: Rest | None = None
         try:
             self._read()
-        except _Full as full:
+        except Full as full:
             rest = Rest(self.text[self.done :], full.over)
         self._end_heading()
         if rest is not None:
@@ -150,7 +109,7 @@ class _Lexer:
         while found := search(text, position):
             self._steps -= 1
             if self._steps < len(out):
-                raise _Full("steps")
+                raise Full("steps")
             mark = found.group()
             start = found.start()
             toggle = TOGGLES.get(mark)
@@ -161,64 +120,6 @@ class _Lexer:
             else:
                 position = _AFTER[mark[0]](self, start, mark)
         self._flush(len(text))
-
-    def _spend(self, steps: int) -> None:
-        """Count the steps of an expensive token before it is made.  Raises _Full."""
-        self._steps -= steps
-        if self._steps < len(self.out):
-            raise _Full("steps")
-
-    # -- the text between marks
-
-    def _flush(self, end: int) -> None:
-        """Emit the text between ``done`` and ``end`` as running text."""
-        if end <= self.done:
-            return
-        text, out = self.text, self.out
-        for word in CAMEL_CASE.finditer(text[self.done : end]) if self.autolink else ():
-            name = word.group()
-            if len(name) > MAX_NAME_BYTES:
-                continue
-            start = end - len(word.string) + word.start()
-            if start > self.done:
-                out.append(text[self.done : start])
-                self.done = start
-            self._link(name)
-            out.append(PageLink(name, name))
-            self.done = start + len(name)
-        if self.done < end:
-            out.append(text[self.done : end])
-            self.done = end
-
-    def _link(self, name: str) -> None:
-        """Count a link to the page ``name`` before its token is made.  Raises _Full."""
-        if self._steps < len(self.out):
-            raise _Full("steps")
-        self._linked.add(name)
-        if len(self._linked) > LINKS_MAX:
-            raise _Full("links")
-
-    def _emit(self, start: int, end: int, token: Token) -> int:
-        """Emit ``token`` for the text from ``start`` to ``end``, after the running text before it; return ``end``."""
-        self._flush(start)
-        if type(token) is PageLink:
-            self._link(token.name)
-        self.out.append(token)
-        self.done = end
-        return end
-
-    def _ahead(self, needle: str, start: int) -> int:
-        """Find ``needle`` at or after ``start``; return a position past the text if there is none.
-
-        ``start`` must not decrease from call to call (I1).
-        """
-        answer = self._answers.get(needle, -1)
-        if answer < start:
-            answer = self.text.find(needle, start)
-            if answer < 0:
-                answer = len(self.text) + 1
-            self._answers[needle] = answer
-        return answer
 
     # -- lines
 
@@ -305,11 +206,8 @@ class _Lexer:
                 break
             typed[found[0][0]] = found[1] or found[2]
             end = found.end()
-        if self._cells == 0:
-            self._flush(start)
-            raise _Full("cells")
-        self._cells -= 1
         self._flush(start)
+        self._spend_cell()
         self._end_heading()
         return self._emit(start, end, Cell("|" if mark == "||" else mark[1], typed["("], typed["{"]))
 
@@ -458,7 +356,7 @@ class _Lexer:
     def _ampersand(self, start: int, mark: str) -> int:
         """Read ``&copy;`` or ``&#42;`` as the character, without its meaning in the markup."""
         character = html.unescape(mark)
-        if character == mark or character in "\n\r" or _UNFIT.search(character):
+        if character == mark or character in "\n\r" or UNFIT.search(character):
             return start + 1
         self._flush(start)
         self.out.append(character)

@@ -25,10 +25,10 @@ from urllib.parse import unquote
 
 from wikka_port.limits import ADDRESSES_MAX, CELLS_MAX, LINKS_MAX, MARKDOWN_MARKS_MAX, STEPS_MAX
 from wikka_port.markup import interwiki
-from wikka_port.markup.lexer import CAMEL_CASE, fit
 from wikka_port.markup.markdown_extensions import mark_alerts
 from wikka_port.markup.markdown_rules import parser
 from wikka_port.markup.targets import heading_id, is_url, may_be_file, page_link, picture_at, safe_url, trimmed
+from wikka_port.markup.token_buffer import CAMEL_CASE, fit
 from wikka_port.markup.tokens import (
     BREAK,
     HEADING_END,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wikka_port.markup.lexer import CAMEL_CASE
 from wikka_port.markup.targets import PARAMETER
+from wikka_port.markup.token_buffer import CAMEL_CASE
 from wikka_port.markup.tokens import ActionCall, CodeBlock, Image, Outside, PageLink
 from wikka_port.names import is_camel_case
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from wikka_port.markup.document import compiled
 from wikka_port.markup.formats import MARKDOWN, WIKKA, tokens
 from wikka_port.markup.fragments import Heading
-from wikka_port.markup.lexer import fit
 from wikka_port.markup.tables import rows_of_call
+from wikka_port.markup.token_buffer import fit
 from wikka_port.markup.tokens import (
     HEADING_END,
     INLINE_KINDS,
