@@ -66,7 +66,7 @@ class Templates:
             elif len(self._aliases) < DUMP_TEMPLATES_MAX:
                 self._aliases[page.title] = target
             return
-        body = simple_body(newest.text)
+        body = simple_body(newest.text, dialect.language)
         if body is not None and self._keep(page.title, body) and self._includes and is_name(page.title):
             own = template_body(newest.text, dialect, page.title)
             if own is not None:
@@ -108,7 +108,12 @@ def read_templates(
     try:
         for event in reader:
             if isinstance(event, DumpSite):
-                dialect = Dialect.of(event.namespaces, capitalised=event.capitalised, aliases=event.aliases)
+                dialect = Dialect.of(
+                    event.namespaces,
+                    capitalised=event.capitalised,
+                    aliases=event.aliases,
+                    language=event.language,
+                )
             elif isinstance(event, PageStart):
                 templates.begin(event)
             elif isinstance(event, Revision):

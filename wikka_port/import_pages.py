@@ -159,6 +159,7 @@ class PartReader:
             cases=site.cases,
             templates=self._templates.bodies,
             site=site.name,
+            language=site.language,
         )
 
     def _including(self, dialect: Dialect) -> Dialect:

@@ -34,7 +34,13 @@ def measured(stream: BinaryIO) -> Counter[str]:
     dialect, title, namespace, newest = Dialect.of({}), "", 0, ""
     for event in DumpReader(stream):
         if isinstance(event, DumpSite):
-            dialect = Dialect.of(event.namespaces, capitalised=event.capitalised, templates=bodies, base=event.base)
+            dialect = Dialect.of(
+                event.namespaces,
+                capitalised=event.capitalised,
+                templates=bodies,
+                base=event.base,
+                language=event.language,
+            )
         elif isinstance(event, PageStart):
             title, namespace, newest = event.title, event.namespace, ""
         elif isinstance(event, Revision):

@@ -1,18 +1,20 @@
 """(pure) From MediaWiki's markup to Wikka markup: the entry point, and the conversion of lines.
 
-Reading order: ``mediawiki_titles`` (the target of a link), ``mediawiki_pieces`` (converted pieces),
-``mediawiki_inline`` (emphasis, addresses, HTML, escaping), ``mediawiki_links``, ``mediawiki_raw``,
-``mediawiki_templates``, ``mediawiki_variables`` (names, addresses, other pages), ``mediawiki_scan`` (replaces
-constructs with an opening and a closing by marks), ``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this
-module for headings, lists and paragraphs.
+Reading order: ``mediawiki_words`` and ``mediawiki_names`` (other languages), ``mediawiki_titles`` (the target of a
+link), ``mediawiki_pieces`` (converted pieces), ``mediawiki_inline`` (emphasis, addresses, HTML, escaping),
+``mediawiki_links``, ``mediawiki_raw``, ``mediawiki_templates``, ``mediawiki_variables`` (names, addresses, other
+pages), ``mediawiki_braces``, ``mediawiki_values``, ``mediawiki_functions`` and ``mediawiki_expansion`` (parser
+functions and the dump's own templates), ``mediawiki_calls``, ``mediawiki_scan`` (replaces constructs with an opening
+and a closing by marks), ``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this module for headings, lists
+and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
     I2. Text that MediaWiki does not read as markup is no markup in the result: it shows as the author's text.
     I3. Nothing vanishes uncounted: a construct without a counterpart is shown as typed, or is counted by kind.
 
-Only simple templates are expanded (``mediawiki_expansion``), for a dump has no parser functions: for all other calls
-``mediawiki_templates`` puts words, notes and tables in their place.  ``mediawiki_notes`` puts the footnotes.
+Simple templates are expanded (``mediawiki_expansion``); for all other calls ``mediawiki_templates`` puts words, notes
+and tables in their place, since a dump has no programs in Lua.  ``mediawiki_notes`` puts the footnotes.
 Knows nothing of dumps, of stores and of authors.
 """
 
@@ -24,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wikka_port.markup.mediawiki_expansion import page_text
 from wikka_port.markup.mediawiki_html import DEPTH_MAX, as_wikitext
 from wikka_port.markup.mediawiki_inline import CONTENTS, heading_of, inline
 from wikka_port.markup.mediawiki_links import forced_link, link_name
@@ -44,20 +47,18 @@ from wikka_port.markup.mediawiki_scan import scan
 from wikka_port.markup.mediawiki_tables import OPENING, table, table_end
 from wikka_port.markup.mediawiki_templates import source_table
 from wikka_port.markup.mediawiki_titles import Dialect
+from wikka_port.markup.mediawiki_words import every
 
 __all__ = ["Converted", "Dialect", "convert", "convert_source"]
 
-# "redirect" in the languages of MediaWiki whose wikis use their own word.
+# "redirect" in the languages of MediaWiki without a row in ``mediawiki_words`` whose wikis use their own word.
 _REDIRECT_WORDS: Final = (
-    "REDIRECT REDIRECTION REDIRECCIÓN REDIRECCION REDIRECIONAMENTO REDIRECIONAR WEITERLEITUNG RINVIA RINVIO RIMANDO "
-    "DOORVERWIJZING PATRZ PRZEKIERUJ TAM OMDIRIGERING OMDIRIGER OMDIRIGOJ ALIDIREKTU UUDELLEENOHJAUS OHJAUS SUUNA "
-    "ÁTIRÁNYÍTÁS PŘESMĚRUJ PRESMERUJ PREUSMERITEV PREUSMJERI REDIRECTEAZA YÖNLENDİRME YÖNLENDİR ПЕРЕНАПРАВЛЕНИЕ "
-    "ПЕРЕНАПР ПЕРЕНАПРАВЛЕННЯ ПЕРЕАДРЕСАЦІЯ ВИДИ ПРЕУСМЕРИ ПЕРАНАКІРАВАННЕ АЙДАУ ЮНӘЛТҮ ΑΝΑΚΑΤΕΥΘΥΝΣΗ הפניה تحويل "
-    "تغییر_مسیر تغییرمسیر अनुप्रेषित पुनर्निर्देशन পুনর্নির্দেশ เปลี่ยนทาง 重定向 重新導向 転送 リダイレクト 넘겨주기 "
-    "ĐỔI ALIH BIRZUZENDU TILVÍSUN ENDURBEINA ATHCHUIRTE AIL-CYFEIRIO PERADRESAVIMAS PĀRADRESĀCIJA"
+    "REDIRECT OMDIRIGER OMDIRIGOJ ALIDIREKTU UUDELLEENOHJAUS OHJAUS SUUNA ÁTIRÁNYÍTÁS PRESMERUJ PREUSMERITEV "
+    "PREUSMJERI REDIRECTEAZA ВИДИ ПРЕУСМЕРИ ПЕРАНАКІРАВАННЕ АЙДАУ ЮНӘЛТҮ ΑΝΑΚΑΤΕΥΘΥΝΣΗ अनुप्रेषित पुनर्निर्देशन পুনর্নির্দেশ "
+    "เปลี่ยนทาง BIRZUZENDU TILVÍSUN ENDURBEINA ATHCHUIRTE AIL-CYFEIRIO PERADRESAVIMAS PĀRADRESĀCIJA"
 )
-_REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split())
-_REDIRECT: Final = re.compile(r"\s*#([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
+_REDIRECT_KEYS: Final = frozenset(_REDIRECT_WORDS.split()) | every("redirect")
+_REDIRECT: Final = re.compile(r"\s*[#＃]([^\s:\[\]]{1,40})\s*+:?\s*+\[\[([^\[\]|\n]{1,600})(?:\|[^\[\]\n]{0,600})?\]\]")
 # The colon that ends the term of a definition, unlike the colon of a tag or an address.
 _TERM: Final = re.compile(
     r"<[^<>]*+>|\[(?:[a-z]++:)?//[^\]]*+\]|\b(?:https?|ftps?|irc|news|mailto):(?:(?!:(?:\s|\Z))[^\s<>\[\]])++|(?P<end>\s*+:\s?)",
@@ -97,6 +98,7 @@ def convert(
     draft = Draft(dialect, title)
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
+    text = page_text(draft, text)
     blocks: list[_Block] = [("line", _redirect_line(dialect, redirect))] if redirect is not None else []
     for section in _sections(_blocks(draft, as_wikitext(draft, scan(draft, text)).split("\n"))):
         blocks += _pictures_after_first_paragraph(section)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,40 +29,30 @@ from wikka_port.markup.mediawiki_pieces import (
     unescape,
 )
 from wikka_port.markup.mediawiki_titles import NO_SITE
+from wikka_port.markup.mediawiki_words import every
 
 # Known in any case of letters.
 _ANY_CASE: Final = "NOTOC FORCETOC TOC NOEDITSECTION NOGALLERY NOCC NOCONTENTCONVERT NOTC NOTITLECONVERT"
-_EXACT: Final = (
-    "NEWSECTIONLINK NONEWSECTIONLINK HIDDENCAT INDEX NOINDEX STATICREDIRECT EXPECTUNUSEDCATEGORY EXPECTUNUSEDTEMPLATE "
-    "EXPECTEDUNCONNECTEDPAGE DISAMBIG NOGLOBAL ARCHIVEDTALK NOTALK "
-    # German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish
-    "KEIN_INHALTSVERZEICHNIS KEININHALTSVERZEICHNIS INHALTSVERZEICHNIS INHALTSVERZEICHNIS_ERZWINGEN "
-    "ABSCHNITTE_NICHT_BEARBEITEN KEINEGALERIE KEINE_GALERIE VERSTECKTE_KATEGORIE INDEXIEREN NICHT_INDEXIEREN "
-    "NEUER_ABSCHNITTSLINK PLUS_LINK KEIN_NEUER_ABSCHNITTSLINK PERMANENTE_WEITERLEITUNG "
-    "AUCUNSOMMAIRE AUCUNTDM FORCERSOMMAIRE FORCERTDM SOMMAIRE TDM SECTIONNONEDITABLE AUCUNEGALERIE CATCACHEE "
-    "LIENNOUVELLESECTION AUCUNINDEX REDIRECTIONSTATIQUE "
-    "NOTDC SINTDC FORZARTDC FORZARTOC TDC NOEDITARSECCIÓN SINGALERÍA NOGALERÍA CATEGORÍAOCULTA INDEXAR NOINDEXAR "
-    "SEMTDC SEMSUMARIO FORCARTDC FORCARSUMARIO SUMARIO NAOEDITARSECAO SEMGALERIA CATEGORIAOCULTA CATOCULTA INDEXAR "
-    "NAOINDEXAR LINKNOVASECAO "
-    "NOINDICE FORZAINDICE INDICE NOMODIFICASEZIONE "
-    "GEENINHOUD INHOUD INHOUD_DWINGEN FORCEERINHOUD NIETBEWERKBARESECTIE GEENGALERIJ VERBORGENCAT "
-    "NIEUWESECTIEKOPPELING "
-    "BEZSPISU BEZ_SPISU ZESPISEM WYMUŚ_SPIS SPIS BEZEDYCJISEKCJI BEZ_EDYCJI_SEKCJI BEZGALERII UKRYTA_KATEGORIA "
-    "INGENINNEHÅLLSFÖRTECKNING INNEHÅLLSFÖRTECKNING ALLTIDINNEHÅLLSFÖRTECKNING INTEREDIGERASEKTION DOLDKAT "
-    # Russian, Ukrainian, Japanese, Chinese
-    "БЕЗ_ОГЛАВЛЕНИЯ БЕЗ_ОГЛ БЕЗОГЛАВЛЕНИЯ ОГЛАВЛЕНИЕ ОГЛ ОБЯЗАТЕЛЬНОЕ_ОГЛАВЛЕНИЕ ОБЯЗ_ОГЛ БЕЗ_РЕДАКТИРОВАНИЯ_РАЗДЕЛА "
-    "БЕЗ_ГАЛЕРЕИ СКРЫТАЯ_КАТЕГОРИЯ ИНДЕКС БЕЗ_ИНДЕКСА БЕЗ_ЗМІСТУ БЕЗЗМІСТУ ЗМІСТ ОБОВ_ЗМІСТ БЕЗ_РЕДАГУВАННЯ "
-    "目次非表示 目次強制 目次 節編集非表示 ギャラリー非表示 無目錄 无目录 強顯目錄 强显目录 目錄 目录 無段落編輯 "
-    "隐藏分类 隱藏分類"
+_EXACT: Final = frozenset((
+    "NEWSECTIONLINK", "NONEWSECTIONLINK", "HIDDENCAT", "INDEX", "NOINDEX", "STATICREDIRECT", "EXPECTUNUSEDCATEGORY",
+    "EXPECTUNUSEDTEMPLATE", "EXPECTEDUNCONNECTEDPAGE", "DISAMBIG", "NOGLOBAL", "ARCHIVEDTALK", "NOTALK",
+))  # fmt: skip
+_CONTENTS: Final = every("toc")
+
+
+def _alternatives(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(_pattern, set(words)), key=len, reverse=True))
+
+
+def _pattern(word: str) -> str:
+    """Return an expression for a word; Persian joins and parts letters with characters of zero width."""
+    return "\u200c?".join(word) if "\u0600" < word[0] < "\u06ff" else re.escape(word)
+
+
+SWITCH: Final = (
+    rf"__(?:(?i:{_alternatives(_ANY_CASE.split())})|(?-i:{_alternatives(_EXACT | _CONTENTS | every('switch'))}))__"
 )
-
-
-def _alternatives(words: str) -> str:
-    return "|".join(sorted({re.escape(word) for word in words.split()}, key=len, reverse=True))
-
-
-SWITCH: Final = rf"__(?:(?i:{_alternatives(_ANY_CASE)})|(?-i:{_alternatives(_EXACT)}))__"
-CONTENTS: Final = re.compile(r"__TOC__", re.IGNORECASE)
+CONTENTS: Final = re.compile(rf"__(?:(?i:TOC)|{_alternatives(_CONTENTS)})__")
 
 
 _URL_CHARS: Final = "(?:(?!'')[^\\s\\[\\]<>\"{}|\x02\x03])"  # emphasis is read before addresses are

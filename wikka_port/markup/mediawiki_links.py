@@ -13,6 +13,7 @@ from urllib.parse import quote
 from wikka_port.markup.mediawiki_inline import URL_CHARS_MAX, inline, plain_label
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, balance_quotes, collapse, escape, mono, unescape
 from wikka_port.markup.mediawiki_titles import Dialect, Target, address
+from wikka_port.markup.mediawiki_words import Words, folded, words_of
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 _URL: Final = re.compile(r"(?:https?|ftp)://\S+")
@@ -22,50 +23,15 @@ _WRAP: Final = {"''": ("//", "//"), "'''": ("**", "**"), "'''''": ("**//", "//**
 _NAME_DANGER: Final = re.compile(r"[\[\]|]|&(?=#)")
 _LABEL_DANGER: Final = re.compile(r"[\[\]]|&(?=#)")
 _IMAGE_OPTION: Final = re.compile(
-    r"(?:thumb|thumbnail|mini|miniatur|frame|framed|enframed|frameless|border|left|right|center|centre|none|baseline"
+    r"(?:thumb|thumbnail|frame|framed|enframed|frameless|border|left|right|center|centre|none|baseline"
     r"|middle|sub|super|sup|top|text-top|bottom|text-bottom|upright(?:[ _][0-9.]{1,6})?"
-    r"|[0-9]{0,6}+\s?x?\s?[0-9]{0,6}+\s?px|(?:[0-9]{1,6}+(?:x[0-9]{1,6}+)?|x[0-9]{1,6}+)\s?(?:пкс|п|pk|بك|ピクセル|像素)"
+    r"|[0-9]{0,6}+\s?x?\s?[0-9]{0,6}+\s?px"
     r"|(?:alt|link|page|lang|class|upright|thumb|thumbnail|start|end|thumbtime)\s*=.*)",
     re.IGNORECASE | re.DOTALL,
 )
-# Words of other languages for the same, as MediaWiki has them: in this case of letters alone.
-_FOREIGN_WORDS: Final = (
-    # German, French, Spanish
-    "miniatur mini rechts links ohne zentriert gerahmt rahmenlos hochkant rand grundlinie tiefgestellt tief "
-    "hochgestellt hoch oben text-oben mitte unten text-unten "
-    "vignette droite gauche néant neant centré cadre encadré encadre sans_cadre non_encadré non_encadre redresse "
-    "bordure ligne_de_base indice ind exposant exp haut haut-texte haut-txt milieu bas bas-texte bas-txt "
-    "miniaturadeimagen miniatura derecha dcha der izquierda izda izq ninguna ninguno nada no centro centrado centrada "
-    "centrar marco enmarcado enmarcada sinmarco sin_enmarcar sinenmarcar borde "
-    # Portuguese, Italian, Dutch, Polish, Swedish
-    "miniaturadaimagem direita esquerda nenhum commoldura comborda semmoldura semborda superiordireito borda "
-    "linhadebase acima destra sinistra nessuno bordo "
-    "miniatuur geen gecentreerd omkaderd kaderloos rechtop grondlijn boven tekst-boven midden beneden tekst-beneden "
-    "mały prawo lewo brak centruj ramka bezramki bez_ramki tło góra środek dół skala skaluj "
-    "miniatyr höger vänster ingen centrerad inramad ram ramlös stående kantlinje baslinje ned upp topp text-topp "
-    "mitten botten text-botten "
-    # Russian, Ukrainian, Bulgarian
-    "мини миниатюра справа слева без центр обрамить рамка безрамки сверхусправа граница основание под над сверху "
-    "текст-сверху посередине снизу текст-снизу міні мініатюра праворуч ліворуч обрамити зверхуправоруч межа границя "
-    "основа вдясно дясно д вляво ляво л н център ц врамка безрамка ръб контур "
-    # Japanese, Chinese, Vietnamese, Arabic
-    "サムネイル 右 左 なし 無し 中央 フレーム フレームなし 右上 境界 ボーダー 下線 ベースライン 下付き 上付き "
-    "上端 文上端 中心 下端 文下端 缩略图 无 居中 有框 无框 边框 基线 nhỏ phải trái không giữa khung đứng "
-    "تصغير يمين يسار بدون بلا مركز إطار لاإطار معدول حد حدود"
-)
-_FOREIGN_OPTIONS: Final = frozenset(_FOREIGN_WORDS.split())
-# Options with a value: ``verweis=Seite``, ``redresse 1.2``.
-_VALUE_WORDS: Final = (
-    "alternativtext verweis seite lien enlace vínculo vinculo página pagina taal koppeling verwijzing klasse strona "
-    "länk sida страница ссылка альт сторінка リンク 代替文 代替画像 ページ 链接 替代 替代文本 页数 语言 类 liên_kết "
-    "trang صفحة"
-)
-_FOREIGN_KEYS: Final = _FOREIGN_OPTIONS | frozenset(_VALUE_WORDS.split())
-_VALUE: Final = re.compile(r"([^\W\d][\w-]{0,30}?)(?:\s?=.*|(?P<size>[ _][0-9.]{1,6}))", re.DOTALL)
-_SIZE_WORDS: Final = (
-    "hochkant redresse rechtop stående сверхусправа зверхуправоруч skala skaluj superiordireito 右上 đứng معدول"
-)
-_SIZES: Final = frozenset(_SIZE_WORDS.split())
+# Options in the words of other languages (``mediawiki_words``), whose letters have this case alone.
+_WIDTH: Final = re.compile(r"(?:[0-9]{1,6}+(?:x[0-9]{1,6}+)?|x[0-9]{1,6}+)\s?(\D{1,12})")
+_VALUE: Final = re.compile(r"([^\W\d][\w -]{0,30}?)(?:\s?=.*|(?P<size>[ _][0-9.]{1,6}))", re.DOTALL)
 
 
 def link(draft: Draft, head: str, label: str | None, trail: str) -> Piece | None:
@@ -202,14 +168,14 @@ def picture(dialect: Dialect, name: str, words: str = "") -> str:
     return f"[[{url} | picture: {_LABEL_DANGER.sub(_reference, name)}]]"
 
 
-def _is_option(part: str) -> bool:
+def _is_option(part: str, words: Words) -> bool:
     """Return whether a part of the link of a picture says how the picture is shown."""
-    if _IMAGE_OPTION.fullmatch(part):
+    if _IMAGE_OPTION.fullmatch(part) or folded(part) in words.options:
         return True
+    if width := _WIDTH.fullmatch(part):
+        return width[1] in words.pixels
     key = _VALUE.fullmatch(part)
-    if key is None:
-        return part.replace(" ", "_") in _FOREIGN_OPTIONS
-    return key[1] in (_SIZES if key["size"] else _FOREIGN_KEYS)
+    return key is not None and folded(key[1]) in (words.sizes if key["size"] else words.keys)
 
 
 def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece:
@@ -219,7 +185,8 @@ def _image(draft: Draft, target: Target, label: str | None, trail: str) -> Piece
     """
     draft.unconverted["image"] += 1
     parts = [part.strip() for part in label.split("|")] if label is not None else []
-    captions = [part for part in parts if part and not _is_option(part)]
+    words = words_of(draft.dialect.language)
+    captions = [part for part in parts if part and not _is_option(part, words)]
     caption = captions[-1] if captions else ""
     marker = picture(draft.dialect, target.title, plain_label(draft, caption))
     text = f"{marker} {inline(draft, collapse(caption), cell=True)}".strip() if caption else marker

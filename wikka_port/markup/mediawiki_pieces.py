@@ -30,6 +30,9 @@ from wikka_port.markup.mediawiki_titles import Dialect
 PLAIN_CHARS_MAX: Final = 500  # of a label; bounds what nested labels can add up to
 EXPANDED_CHARS_MAX: Final = 400_000  # of one page, that templates add
 CALLS_TRIED_MAX: Final = 50  # of one page, that are converted to see whether an include shows the same
+GROUPS_MAX: Final = 100_000  # of one page: calls, parameters and links that are read to evaluate its functions
+NESTED_MAX: Final = 50  # of these, within each other
+READ_CHARS_MAX: Final = 4_000_000  # of one page: of values that are read to decide its functions
 MARK: Final = re.compile("\x02([0-9]{1,9})\x03")
 MARK_RUN: Final = re.compile("(?:\x02[0-9]{1,9}\x03[ \t]*+)++")
 
@@ -83,6 +86,29 @@ class Expansion:
     depth: int = 0
     calls_left: int = CALLS_TRIED_MAX
     includes_left: int = IMPORTED_INCLUDES_MAX
+    groups_left: int = GROUPS_MAX
+    nested: int = 0
+    read_left: int = READ_CHARS_MAX
+
+    def enter_group(self) -> bool:
+        """Count a group that is read, and return whether it is within the bounds; ``leave_group`` follows anyhow."""
+        self.groups_left -= 1
+        self.nested += 1
+        return self.groups_left >= 0 and self.nested <= NESTED_MAX
+
+    def leave_group(self) -> None:
+        self.nested -= 1
+
+    def spend_read(self, chars: int) -> bool:
+        """Count characters of a value that decides a function, and return whether they are within the bound."""
+        self.read_left -= chars
+        return self.read_left >= 0
+
+    def enter_template(self) -> None:
+        self.depth += 1
+
+    def leave_template(self) -> None:
+        self.depth -= 1
 
     def may_include(self) -> bool:
         """Count a call that may become an include, and return whether another one may, within the bounds."""
@@ -99,9 +125,9 @@ class Expansion:
 
     def within(self, scan: Callable[[Draft, str], str], draft: Draft, text: str) -> str:
         """Scan the text of a template, one level deeper."""
-        self.depth += 1
+        self.enter_template()
         scanned = scan(draft, text)
-        self.depth -= 1
+        self.leave_template()
         return scanned
 
 

@@ -2,7 +2,7 @@
 
 Comments, tags whose content is no markup, references, templates and links are found with one
 regular expression and one stack, and replaced by marks (see :mod:`mediawiki_pieces`).  An
-element that never closes stays text.
+element that never closes stays text.  ``mediawiki_calls`` says what stands in the place of a template's call.
 
 The time is linear.  A closed construct becomes one mark at once.  The parts of an unclosed construct
 move up a level at most once before a mark replaces them, since levels are joined as ropes, not copied.
@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
 from wikka_port.markup import mediawiki_links, mediawiki_raw
-from wikka_port.markup.mediawiki_expansion import expanded, template_title
-from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, collapse, literal
-from wikka_port.markup.mediawiki_templates import Call, made_of, note_of, piece_of, words_of_unknown
-from wikka_port.markup.mediawiki_titles import NO_SITE
-from wikka_port.markup.mediawiki_variables import needs_site, page_of, value_of
+from wikka_port.markup.mediawiki_calls import Calls, Place, continued, notes_place
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, collapse
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -42,22 +39,9 @@ _TOKEN: Final = re.compile(
 # Letters directly after a link belong to its label, in scripts that put blanks between words.
 _TRAIL: Final = re.compile(r"[a-zß-öø-ÿĀ-ɏͰ-ϿЀ-ӿ]{1,64}")
 _NAME: Final = re.compile(r"""name\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/>]+))""", re.IGNORECASE)
-_NOTE_TEMPLATES: Final = frozenset({"reflist", "references", "refs", "notelist", "atsauces", "einzelnachweise"})
-_TAG_TEMPLATES: Final = frozenset({"anchor", "anchors", "anker", "ancre", "ancla", "visible anchor", "якорь"})
 _BLANKS: Final = re.compile(r"[ \t]*+")
 _LEADING: Final = re.compile(r"\A +")
-_NOTE_END: Final = re.compile(r"\s*+</ref\s*+>", re.IGNORECASE)
-_LINE_REST: Final = re.compile(r"[ \t]*+(?:\n|\Z)")  # nothing but blanks
-_PARAMETER: Final = re.compile(r"\{\{\{([^{}|]*)(?:\|(.*))?\}\}\}", re.DOTALL)
-_BLOCKS: Final = ("*", "#", ":", ";", "{|")
-_WORDS: Final = re.compile(r"[^\x02\x03|={}\[\]<>\n']*")  # the same wherever they stand
-_ALONE_AFTER: Final = re.compile(r"[ \t]*+(?:\Z|\n[ \t]*+(?:\n|\Z)|\n=)")  # a line without words, or a heading
-_BLOCK_MARK: Final = re.compile(
-    r"(?:\A|\n)[ \t:]*+\{\||\n\|\}|</?(?:table|div|blockquote|center|ul|ol|dl|li|dd|dt|td|th|tr|poem|gallery)\b",
-    re.IGNORECASE,
-)
 _OPEN_LINKS_MAX: Final = 50  # that are walked over for each closing of a template
-_LINE_BEFORE: Final = 80  # characters, enough for indents
 
 Rope = list["str | Rope"]
 
@@ -77,60 +61,10 @@ def scan(draft: Draft, text: str) -> str:
     return _Scan(draft, text).run()
 
 
-def _begins_line(text: str, position: int) -> bool:
-    before = text[max(position - _LINE_BEFORE, 0) : position]
-    return not before.rpartition("\n")[2].strip(" \t:")
-
-
-def _is_in_item(text: str, position: int) -> bool:
-    """Return whether the line begins with the sign of an item, a cell or a heading."""
-    before = text[max(position - _LINE_BEFORE, 0) : position]
-    return before.rpartition("\n")[2].lstrip(" \t").startswith(("*", "#", ":", ";", "|", "!", "="))
-
-
-def _begins_address(text: str, begin: int) -> bool:
-    """Return whether a single bracket is before the call at ``begin``."""
-    before = text[max(begin - 2, 0) : begin]
-    return before[-1:] == "[" and before != "[["
-
-
 def _is_empty_note(level: _Level) -> bool:
     if level.kind != "ref" or len(level.parts) > 1:
         return False
     return all(isinstance(part, str) and not part.strip() for part in level.parts)
-
-
-def _stands_alone(text: str, begin: int, end: int) -> bool:
-    """Return whether nothing else is in the lines from ``begin`` to ``end``, and no words in the lines around them."""
-    before = text[max(begin - _LINE_BEFORE, 0) : begin]
-    if begin and not before.endswith("\n"):
-        return False
-    above = before[:-1].rpartition("\n")[2].rstrip(" \t")
-    if begin > 1 and above and not above.endswith("="):
-        return False
-    return _ALONE_AFTER.match(text, end) is not None
-
-
-def _is_within_block(text: str, position: int) -> bool:
-    """Return whether a table, or an element of HTML that makes a block, is open before the position.  O(position)."""
-    depth = 0
-    for found in _BLOCK_MARK.finditer(text, 0, position):
-        depth += -1 if found[0].startswith(("\n|}", "</")) else 1
-    return depth != 0
-
-
-def _include(draft: Draft, call: Call, expansion: str, place: tuple[str, int, int]) -> str:
-    """Return the action that includes the template of a call and shows its ``expansion``, or "" if none does.
-
-    ``place`` has the page's text, and begin and end of the call in it.
-    """
-    page, begin, end = place
-    if draft.dialect.include_call is None or not _stands_alone(page, begin, end):
-        return ""
-    if not draft.expansion.may_include() or _is_within_block(page, begin):
-        return ""
-    title = template_title(draft.dialect, call.title)
-    return draft.dialect.include_call(title, call.given, expansion) if title != draft.title else ""
 
 
 def _flat(rope: Rope) -> Iterator[str]:
@@ -152,7 +86,7 @@ class _Scan:
         self._levels = [_Level("root", "")]
         self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
         self._text_begin = 0  # of the text before the token that is being read
-        self._calls: set[str] = set()  # marks of calls whose words may be a part of a link's target
+        self._calls = Calls(draft, scan)
         self._defining = False  # inside <references>
         self._in_ref = False
 
@@ -235,7 +169,7 @@ class _Scan:
         if closing is None:
             self._draft.unconverted["html <includeonly>"] += 1
             return match.end()
-        self._add(self._hidden(self._text[match.start() : closing.end()], "html <includeonly>"))
+        self._add(self._calls.hidden_text(self._text[match.start() : closing.end()]))
         return closing.end()
 
     def _poem(self, match: re.Match[str]) -> int:
@@ -267,7 +201,7 @@ class _Scan:
         )
         return closing.end()
 
-    # -- templates ------------------------------------------------------------------
+    # -- calls ----------------------------------------------------------------------
 
     def _close_braces(self, braces: str, end: int) -> None:
         left = len(braces)
@@ -283,7 +217,7 @@ class _Scan:
                 level.braces.pop()
             if not level.braces:
                 self._levels.pop()
-                self._add(self._template(level, end, end - left))
+                self._add(self._call(level, end, end - left))
         if left:
             self._add("}" * left)
 
@@ -302,6 +236,15 @@ class _Scan:
             self._fold(depth)
         return None
 
+    def _call(self, level: _Level, braces_end: int, end: int) -> str:
+        """Convert a closed call; return its mark or wikitext.
+
+        ``end`` is the position after the call, and ``braces_end`` the one after all braces there.
+        """
+        outer = self._levels[-1]
+        place = Place(self._text, level.begin, end, braces_end, outer.kind, _is_empty_note(outer))
+        return self._calls.replaced("".join([level.opening, *_flat(level.parts)]), place)
+
     def _fold(self, depth: int) -> None:
         """Add the text of the unclosed levels above ``depth`` to the level at ``depth``."""
         base = self._levels[depth]
@@ -310,114 +253,6 @@ class _Scan:
             base.parts.append(level.parts)
             self._in_ref = self._in_ref and level.kind != "ref"
         del self._levels[depth + 1 :]
-
-    def _template(self, level: _Level, end: int, stop: int) -> str:
-        """Convert a call (``mediawiki_templates``), or take what words it has; return its mark or wikitext.
-
-        ``stop`` is the position after the call, and ``end`` the one after all braces there.
-        """
-        draft = self._draft
-        source = "".join([level.opening, *_flat(level.parts)])
-        if level.opening.startswith("{{{"):
-            return self._parameter(source)
-        call = Call.of(source)
-        if call.name in _NOTE_TEMPLATES and draft.notes_mark is None:
-            return self._place_notes(end)
-        if (value := value_of(draft, call.title, call.given)) is not None:
-            return value
-        note = note_of(call)
-        if note is not None:
-            return draft.note(note[0], collapse(note[1]), is_use=True)
-        if (text := self._expanded(call, source, level.begin, stop)) is not None:
-            return text
-        if (page := page_of(draft, call.title, call.given)) is not None:
-            draft.converted["included page"] += 1
-            if (
-                self._levels[-1].kind != "root"
-                or _is_in_item(self._text, level.begin)
-                or not draft.expansion.includes_left
-            ):
-                return draft.mark(replace(page, typed=source, block=None))
-            draft.expansion.note_include()
-            return draft.mark(replace(page, typed=source))
-        made = made_of(draft, call)
-        if made is not None:
-            draft.converted[made[0]] += 1
-            return self._mark(made[1], source)
-        if needs_site(call.title) and _begins_address(self._text, level.begin):
-            self._hidden(source, "template")
-            return NO_SITE
-        if call.name in _TAG_TEMPLATES or (call.lines > 1 and _begins_line(self._text, level.begin)):
-            return self._hidden(source, "template", is_tag=call.name in _TAG_TEMPLATES)
-        is_whole_note = _is_empty_note(self._levels[-1]) and _NOTE_END.match(self._text, stop) is not None
-        kind, words, piece = words_of_unknown(draft, call, is_whole_note=is_whole_note)
-        draft.unconverted[kind] += 1
-        mark = self._listed(piece, source)
-        draft.unknown[mark] = bool(words)
-        return mark
-
-    def _mark(self, piece: Piece, source: str) -> str:
-        """Return the mark of a call."""
-        mark = self._draft.mark(replace(piece, typed=source))
-        self._calls.add(mark)
-        return mark
-
-    def _listed(self, piece: Piece, source: str) -> str:
-        """Return the mark of a call whose source is listed at the end of the page."""
-        self._draft.sources.append(len(self._draft.pieces))
-        return self._mark(piece, source)
-
-    def _expanded(self, call: Call, source: str, begin: int, end: int) -> str | None:
-        """Return what a simple template of the dump makes of a call: wikitext or its mark; None if there is none.
-
-        In the text of the page it stays wikitext, so that its lines can be lists, headings and tables.  A call from
-        ``begin`` to ``end`` that is a paragraph by itself becomes an include, if that shows the same.
-        """
-        draft, outer = self._draft, self._levels[-1].kind
-        if call.name == "!":
-            return None
-        text = expanded(draft, call.title, call.given)
-        if text is None or (outer != "root" and "{|" in text):
-            return None
-        include = _include(draft, call, text, (self._text, begin, end)) if outer == "root" else ""
-        draft.converted["template: include" if include else "template: its own text"] += 1
-        text = draft.expansion.within(scan, draft, text)
-        if include:
-            draft.expansion.note_include()
-            piece = piece_of(draft, text)  # where the paragraph turns out to be one of a list, a cell or a quotation
-            return self._mark(Piece(piece.inline, piece.plain, block=include), source)
-        if not text.strip():
-            return self._mark(Piece("", block=""), source)
-        if outer == "root":
-            return f"\n{text}" if text.startswith(_BLOCKS) else text
-        return text if _WORDS.fullmatch(text) else self._mark(piece_of(draft, text), source)
-
-    def _parameter(self, source: str) -> str:
-        """Show a parameter of the template that is this page: its default, else as typed."""
-        draft = self._draft
-        if "\n" in source and self._levels[-1].kind == "root":  # in code: Vim's marks of a fold, for example
-            draft.unconverted["parameter"] += 1
-            _name, *given = source[3:-3].split("|")
-            return given[0] if given else source
-        found = _PARAMETER.fullmatch(source)
-        if found is None or found[2] == "":
-            return self._hidden(source, "parameter")
-        draft.unconverted["parameter"] += 1
-        if found[2] is None:
-            return self._mark(Piece(literal(source), collapse(source)), source)
-        return self._listed(piece_of(draft, found[2]), source)
-
-    def _hidden(self, source: str, kind: str, *, is_tag: bool = False) -> str:
-        """List a source at the end of the page, and return the empty mark in its place.
-
-        ``is_tag`` if the call makes a tag, which shows nothing but fills its line.
-        """
-        draft = self._draft
-        draft.unconverted[kind] += 1
-        mark = self._listed(Piece("", block=""), source)
-        if kind != "parameter" and not is_tag:
-            draft.unknown[mark] = False
-        return mark
 
     # -- links ----------------------------------------------------------------------
 
@@ -447,7 +282,8 @@ class _Scan:
             marks = list(MARK.finditer(head))
             if any(mark[0] in draft.unknown for mark in marks):
                 return mediawiki_links.without_target(draft, text, trail)
-            if not all(mark[0] in self._calls and "\x02" not in draft.pieces[int(mark[1])].inline for mark in marks):
+            calls = self._calls.marks
+            if not all(mark[0] in calls and "\x02" not in draft.pieces[int(mark[1])].inline for mark in marks):
                 return None
             head, another, more = draft.plain(head).partition("|")  # "{{!}}" is a bar, too
             label = more + bar + rest if another else label
@@ -482,18 +318,12 @@ class _Scan:
             self._add(mark)
 
     def _references(self, match: re.Match[str]) -> None:
+        draft, text, end = self._draft, self._text, match.end()
         if match["list"].startswith("/"):
             if self._defining:
-                self._add(self._continued(match.end()))
+                self._add(continued(draft, text, end))
             self._defining = False
             return
-        self._defining = not match["rest"].endswith("/") and bool(self._closing("</references", match.end()))
-        is_place = self._draft.notes_mark is None
-        self._add(self._place_notes(match.end()) if is_place else self._continued(match.end()))
-
-    def _place_notes(self, end: int) -> str:
-        return f"\n{self._draft.place_notes()}\n{self._continued(end)}"
-
-    def _continued(self, end: int) -> str:
-        """Return an empty mark if text continues the line of the notes, so that this text begins no list or heading."""
-        return "" if _LINE_REST.match(self._text, end) else self._draft.mark(Piece("", block=""))
+        self._defining = not match["rest"].endswith("/") and bool(self._closing("</references", end))
+        is_place = draft.notes_mark is None
+        self._add(notes_place(draft, text, end) if is_place else continued(draft, text, end))

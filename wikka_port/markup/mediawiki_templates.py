@@ -23,6 +23,7 @@ from typing import Final
 from wikka_port.markup.mediawiki_html import as_wikitext
 from wikka_port.markup.mediawiki_inline import inline, plain_label
 from wikka_port.markup.mediawiki_links import forced_link, picture
+from wikka_port.markup.mediawiki_names import names_of
 from wikka_port.markup.mediawiki_pieces import (
     Draft,
     Piece,
@@ -34,6 +35,7 @@ from wikka_port.markup.mediawiki_pieces import (
     literal,
     unescape,
 )
+from wikka_port.markup.mediawiki_words import words_of
 from wikka_port.markup.targets import IMAGE_ENDINGS
 
 FOLDED: Final = "|!|(c:folded)||"
@@ -71,13 +73,9 @@ _SIGNS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 _LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
 _LINE_LISTS: Final = frozenset(("plainlist", "flatlist"))  # each line of their text is an item
-_LINK_NAMES: Final = (
-    "main/see also/further/details/main article/seealso/further information/hauptartikel/siehe auch/article détaillé"
-    "/articles détaillés/voir aussi/artículo principal/véase también/vedi anche/artigo principal/ver artigo principal"
-    "/ver também/hoofdartikel/zie ook/osobny artykuł/zobacz też/huvudartikel/se även/основная статья/главная статья"
-    "/см. также/докладніше/основна/вижте"
+_LINKS: Final = frozenset(
+    ("main", "see also", "further", "details", "main article", "seealso", "further information", "see main")
 )
-_LINKS: Final = frozenset(_LINK_NAMES.split("/"))
 _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
 _SHORT_CITES: Final = frozenset(("harvnb", "harv", "harvtxt", "harvp", "harvcol", "harvard citation no brackets"))
 _TEXT_NOTES: Final = frozenset(("efn", "refn", "note", "footnote"))
@@ -99,7 +97,8 @@ _SILENT: Final = re.compile(
     r"|col(?:begin|end)|(?:.*-)?inline|.*#invoke:(?:navbox|sidebar).*)"
 )
 _SWITCH: Final = re.compile(r"[^\W\d_]{4,}:")  # DEFAULTSORT:, in capitals of any language
-_INFLECTIONS: Final = frozenset(("GRAMMAR:", "GRAMMATIK:", "GRAMMAIRE:", "ODMIANA:", "ПАДЕЖ:", "ВІДМІНОК:"))
+_PROPERTIES: Final = frozenset(("DEFAULTSORT", "DISPLAYTITLE"))
+_BRANCHING: Final = frozenset(("#if", "#ifeq", "#ifexpr", "#iferror", "#ifexist", "#switch"))  # their values: no names
 _SPECIAL: Final = re.compile(r"#special:", re.IGNORECASE)
 
 
@@ -115,17 +114,20 @@ class Call:
     lines: int
 
     @classmethod
-    def of(cls, source: str) -> Call:
-        """Parse a call; ``source`` includes the outer braces."""
+    def of(cls, source: str, language: str = "") -> Call:
+        """Parse a call; ``source`` includes the outer braces, and ``language`` is that of the site."""
         head, *rest = source.strip("{}").split("|")
         title = collapse(unescape(head)).strip()
         name, colon, argument = title.partition(":")
-        if colon and name.strip().lower() in ("formatnum", "lc", "uc", "ucfirst", "lcfirst"):
-            title, rest = name.strip(), [argument, *rest]
+        function = names_of(language).function(name) if colon else ""
+        if function in ("formatnum", "lc", "uc", "ucfirst", "lcfirst"):
+            title, rest = function, [argument, *rest]
+        if function == "#switch":
+            rest = [part.partition("=")[2] or part for part in rest]
         positional, named, given = [], {}, {}
         for part in rest:
             key, equals, value = part.partition("=")
-            if not equals or _CONTENT_MARK.search(key) or len(key) > 60:
+            if not equals or _CONTENT_MARK.search(key) or len(key) > 60 or function in _BRANCHING:
                 positional.append(part.strip())
                 given[str(len(positional))] = part
             elif key.strip().isdigit():
@@ -174,7 +176,7 @@ def words_of_unknown(draft: Draft, call: Call, *, is_whole_note: bool = False) -
     or maintenance shows nothing.
     """
     is_empty = not call.name or call.name in _WORDS or call.name in _LISTS or _LANGUAGE.fullmatch(call.name)
-    if is_empty or _SILENT.fullmatch(call.name) or _is_switch(call):
+    if is_empty or _SILENT.fullmatch(call.name) or _is_switch(draft, call):
         return "template: nothing shown", "", Piece("", block="")
     values = [value for value in call.positional if not _LAYOUT_VALUE.fullmatch(value)]
     words = values[-1] if values else ""
@@ -191,12 +193,16 @@ def words_of_unknown(draft: Draft, call: Call, *, is_whole_note: bool = False) -
     return "template: its name shown", "", Piece(balance_quotes(escape(name, cell=True)), name, block="")
 
 
-def _is_switch(call: Call) -> bool:
+def _is_switch(draft: Draft, call: Call) -> bool:
     """Return whether a call sets a property of the page, unlike ``{{PLURAL:$1|is|are}}``, which has several forms."""
+    name = call.title.partition(":")[0]
+    names = names_of(draft.dialect.language)
+    if ":" in call.title and names.variable(name) in _PROPERTIES:
+        return True
     switch = _SWITCH.match(call.title)
     if switch is None or not switch[0].isupper():
         return False
-    return len(call.positional) < 2 and not (call.positional and switch[0] in _INFLECTIONS)
+    return len(call.positional) < 2 and not (call.positional and names.function(name) == "grammar")
 
 
 def source_table(draft: Draft, shown: str) -> str:
@@ -276,7 +282,7 @@ def _words(draft: Draft, call: Call) -> Piece | None:
 
 
 def _links(draft: Draft, call: Call) -> Piece | None:
-    if call.name not in _LINKS:
+    if call.name not in _LINKS and call.name not in words_of(draft.dialect.language).links:
         return None
     shown, plain = [], []
     for part in filter(None, call.positional):

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from wikka_port.markup.mediawiki_words import words_of
+
 # Projects that have a site for each language.
 _PROJECTS: Final = {
     **dict.fromkeys(("w", "wikipedia"), "wikipedia"),
@@ -191,6 +193,7 @@ class Dialect:
     base: str = ""  # address of the site's main page
     templates: Mapping[str, str] = field(default_factory=dict)  # title -> text of simple ones (``mediawiki_expansion``)
     site: str = ""  # its name
+    language: str = ""  # its code; "": unknown
     # The action that includes a template, by its title, the values of a call and what these make of it; "": none does.
     include_call: Callable[[str, Mapping[str, str], str], str] | None = None
 
@@ -207,17 +210,19 @@ class Dialect:
         cases: Mapping[int, bool] = MappingProxyType({}),
         templates: Mapping[str, str] = MappingProxyType({}),
         site: str = "",
+        language: str = "",
     ) -> Dialect:
-        """Make the dialect of a site; ``aliases`` are further names of namespaces.
+        """Make the dialect of a site; ``aliases`` are further names of namespaces, beside those of its language.
 
         ``templates`` are read at each conversion, so they may still grow.
         """
         numbers = {name.lower(): number for name, number in CANONICAL.items()}
+        numbers.update(words_of(language).namespaces)
         numbers.update({spaced(name).lower(): number for name, number in aliases.items() if name})
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates, site)
+        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates, site, language)
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Return whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""

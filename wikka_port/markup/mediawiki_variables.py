@@ -6,7 +6,8 @@
     {{ns:2}} {{ns:User}}                                          the name of a namespace
     {{User:Page}} {{:Page}} {{/Page}}                             pages that are no templates, to be included
 
-A value is wikitext, not a mark, so that it can stand in the target of a link and in an address.
+The names have those of the site's language beside them (``mediawiki_names``).  A value is wikitext, not a mark, so
+that it can stand in the target of a link and in an address.
 
 Knows nothing of the positions of calls; ``mediawiki_scan`` finds them.
 """
@@ -19,6 +20,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus, urlsplit
 
 from wikka_port.markup.mediawiki_links import forced_link
+from wikka_port.markup.mediawiki_names import names_of
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, unescape
 from wikka_port.markup.mediawiki_titles import SITE_SAFE, Dialect, page_address, project_of, spaced
 
@@ -36,12 +38,13 @@ def value_of(draft: Draft, title: str, given: Mapping[str, str]) -> str | None:
     ``given`` has the values by their names, as typed.
     """
     name, colon, argument = title.partition(":")
+    names = names_of(draft.dialect.language)
     if not colon:
-        return None if given else _variable(draft, title)
+        return None if given else _variable(draft, names.variable(title))
     argument = argument.strip()
     if any(mark[0] in draft.unknown for text in (argument, *given.values()) for mark in MARK.finditer(text)):
         return None
-    argument, key = draft.plain(argument), name.strip().lower()
+    argument, key = draft.plain(argument), names.function(name)
     if key in _OF_ADDRESS and argument:
         address = _full(draft.dialect, argument, _query(draft, given))
         return _path(address) if key.startswith("local") and address else address or None
@@ -52,10 +55,11 @@ def value_of(draft: Draft, title: str, given: Mapping[str, str]) -> str | None:
     return None
 
 
-def needs_site(title: str) -> bool:
+def needs_site(dialect: Dialect, title: str) -> bool:
     """Return whether the value of a call is an address, for which a site has to be known."""
     name, colon, _ = title.partition(":")
-    return name.strip().lower() in (_OF_ADDRESS if colon else _OF_SITE)
+    names = names_of(dialect.language)
+    return names.function(name) in _OF_ADDRESS if colon else names.variable(name).lower() in _OF_SITE
 
 
 def _query(draft: Draft, given: Mapping[str, str]) -> str:

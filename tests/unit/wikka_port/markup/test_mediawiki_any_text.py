@@ -21,6 +21,7 @@ SIGN_WORDS = (
     "<ref/> <nowiki> </nowiki> "
     "<pre> </pre> <!-- --> <references> </references> <b> </b> <sub> </sub> <br/> [ ] [http://a "
     "http://a File: Category: : / {{:a }} User: PAGENAME fullurl: "
+    "{{#if: {{#switch: {{#expr: {{#tag:ref| {{uc: {{plural: "
     'de: __TOC__ & &lt; &#65; &#99999999; ~ ** // __ ## "" %% << >> a b é 港 #REDIRECT name=x '
     "<gallery> </gallery> <math>"
 )
@@ -128,6 +129,11 @@ PATHOLOGICAL = [
         "[[a|''",
         "[[x:",
         "(",
+        "{{#if:",
+        "{{#if:a|",
+        "{{#switch:a|b=",
+        "{{#expr:(",
+        "{{lc:",
     ),
 ]
 

@@ -42,10 +42,8 @@ def test_these_are_simple() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "{{#if:{{{1}}}|a|b}}",
-        "{{ #switch: x}}",
-        "{{lc:{{{1}}}}}",
-        "{{fullurl:x}}",
+        "{{#invoke:X|y}}",
+        "{{int:x}}",
         "{{x",
         "x}}",
         "{{{1",

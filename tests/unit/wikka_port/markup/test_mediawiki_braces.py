@@ -1,0 +1,112 @@
+"""The tree of a MediaWiki text's braces, and that any text has one in linear time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wikka_port.markup.mediawiki_braces import CLOSING, Group, Nodes, parsed, source_of
+
+
+def drawn(nodes: Nodes) -> str:
+    """The tree, with a round bracket around each group, and a stroke between its parts."""
+    out = []
+    for node in nodes:
+        if isinstance(node, Group):
+            out.append(f"({node.kind} {' / '.join(drawn(part) for part in node.parts)})")
+        else:
+            out.append(node)
+    return "".join(out)
+
+
+@pytest.mark.parametrize(
+    ("text", "tree"),
+    [
+        ("a {{b|c=d|e}} f", "a ({{ b / c=d / e) f"),
+        ("{{{1|x}}}", "({{{ 1 / x)"),
+        ("{{a|{{{1|}}}}}", "({{ a / ({{{ 1 / ))"),
+        ("{{#if:{{{1|}}}|{{{1}}}}}", "({{ #if:({{{ 1 / ) / ({{{ 1))"),
+        ("{{{{{1}}}|x}}", "({{ ({{{ 1) / x)"),
+        ("{{{!}}", "{({{ !)"),
+        ("{{a|[[b|c]]|d}}", "({{ a / ([[ b / c) / d)"),
+        ("{{a|[[b|c}}", "({{ a / [[b / c)"),
+        ("[[a|{{b|c}}]]", "([[ a / ({{ b / c))"),
+        ("a | b", "a | b"),
+        ("{{a|b", "{{a|b"),
+        ("a}} b]]", "a}} b]]"),
+        ("[[a {{b]] c}}", "[[a ({{ b]] c)"),
+        ("{{a|<nowiki>}}|</nowiki>}}", "({{ a / (< <nowiki>}}|</nowiki>))"),
+        ("{{a|<!-- }} | -->b}}", "({{ a / (< <!-- }} | -->)b)"),
+        ("<!-- {{a}}", "(< <!-- {{a}})"),
+        ("<nowiki> {{a}}", "<nowiki> ({{ a)"),
+        ("<nowiki/>{{a}}", "(< <nowiki/>)({{ a)"),
+        ("{| {{a}} |}", "{| ({{ a) |}"),
+        ("{ {a} } }}", "{ {a} } }}"),
+        ("{{{{a}}}}", "({{ ({{ a))"),
+    ],
+)
+def test_trees(text: str, tree: str) -> None:
+    assert drawn(parsed(text)) == tree
+
+
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        ["{{", "}}", "{{{", "}}}", "{", "}", "[[", "]]", "|", "a", ":", "<!--", "-->", "<nowiki>", "</nowiki>"]
+    ),
+)
+
+
+def written(nodes: Nodes) -> str:
+    """The text again."""
+    out = []
+    for node in nodes:
+        if isinstance(node, str):
+            out.append(node)
+        elif node.kind == "<":
+            out.append(written(node.parts[0]))
+        else:
+            out.append(f"{node.kind}{'|'.join(written(part) for part in node.parts)}{CLOSING[node.kind]}")
+    return "".join(out)
+
+
+@settings(max_examples=500)
+@given(FRAGMENTS.map("".join))
+def test_a_tree_has_all_of_its_text(text: str) -> None:
+    nodes = parsed(text)
+    assert written(nodes) == text
+    for node in nodes:
+        if isinstance(node, Group):
+            assert source_of(text, node) == written((node,))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "{{",
+        "}}",
+        "{{{",
+        "[[",
+        "]]",
+        "|",
+        "{{[[",
+        "[[{{",
+        "{{|",
+        "[[|",
+        "{{a|[[",
+        "<nowiki>",
+        "<!--",
+        "{{a}}",
+        "}}[[",
+        "[[}}",
+    ],
+)
+def test_the_time_is_linear(unit: str) -> None:
+    count = 200_000 // len(unit)
+    began = time.process_time()
+    parsed(unit * count)
+    parsed(unit * (count // 2) + "}}" * (count // 2))
+    parsed(unit * (count // 2) + "]]" * (count // 2))
+    assert time.process_time() - began < 5
