@@ -146,3 +146,24 @@ def test_damage_in_one_page_stops_no_other(wiki: Wiki, tmp_path: Path) -> None:
     assert "link.txt': a link to another place" in done.output
     assert [one.author for one in wiki.revisions("Old/Team/Plans", limit=9)] == ["bob", "(visitor)"]
     assert wiki.page("Old") is not None
+
+
+def test_rights_that_cannot_be_read_bring_no_page(wiki: Wiki, tmp_path: Path) -> None:
+    make_dokuwiki(tmp_path)
+    write(tmp_path, "acl.txt", ACL)
+    write(tmp_path, "conf/local.php", "<?php\n$conf['useacl'] = true;\n")
+    (tmp_path / "conf/acl.auth.php").symlink_to(tmp_path / "acl.txt")
+    done = imported(wiki, str(tmp_path), "--prefix", "Stopped")
+    assert (done.exit_code, wiki.page("Stopped/Team/Plans")) == (1, None), done.output
+    assert "acl.auth.php cannot be read: it is a link to another place" in done.output
+    write(tmp_path, "conf/local.php", "<?php\n$conf['useacl'] = 0;\n")
+    (tmp_path / "conf/acl.auth.php").unlink()
+    done = imported(wiki, str(tmp_path), "--prefix", "Open")
+    assert done.exit_code == 0, done.output
+    assert "Its access control is off (useacl)" in done.output
+    write(tmp_path, "conf/local.php", "<?php\n$conf['useacl'] = true;\n")
+    write(tmp_path, "conf/acl.auth.php", f"{ACL}team:*\t@all people\t0\n")
+    done = imported(wiki, str(tmp_path), "--prefix", "Closed")
+    assert done.exit_code == 0, done.output
+    assert "1 lines of acl.auth.php" in done.output
+    assert rights_of(wiki)("Closed/Team/Plans", None) == (False, False)

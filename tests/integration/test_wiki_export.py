@@ -226,6 +226,22 @@ def test_rights_that_were_changed_here_stay(new: Wiki, tmp_path: Path) -> None:
     assert new.rights.of(["Ship"])["Ship"].lists == {Privilege.READ: "Eve"}
 
 
+def test_lists_that_cannot_be_set_here_bring_no_page(
+    few: Wiki, new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "wiki.jsonl"
+    assert command(few, "export", "--to", "json-lines", out).exit_code == 0
+    with monkeypatch.context() as small:
+        small.setattr("wikka_port.rights.stored.RULES_BYTES_MAX", 1)
+        done = command(new, "import", out)
+    assert (done.exit_code, new.page("A/B")) == (1, None), done.output
+    assert "cannot be set, so no page is brought in" in done.output
+    assert "import again" in done.output
+    done = command(new, "import", out)
+    assert done.exit_code == 0, done.output
+    assert lines_of(digests_of(new)) == lines_of(digests_of(few))
+
+
 def test_newer_lists_come_before_newer_revisions_and_a_page_is_opened_after_them(
     new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -250,7 +250,7 @@ PNG = bytes.fromhex(
 
 def test_files_come_with_their_pages_and_a_second_time_what_is_new(wiki: Wiki, move: Move, tmp_path: Path) -> None:
     old = WikkaWiki("1.4.2")
-    for tag in ("HomePage", "Größe Page"):
+    for tag in ("HomePage", "Größe Page", "LinkedPage"):
         old.add_page(tag, "text", "2012-01-01 00:00:00")
     uploads = tmp_path / "uploads"
     for place, data in (
@@ -263,9 +263,14 @@ def test_files_come_with_their_pages_and_a_second_time_what_is_new(wiki: Wiki, m
     ):
         (uploads / place).parent.mkdir(parents=True, exist_ok=True)
         (uploads / place).write_bytes(data)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret.txt").write_bytes(b"a secret of this machine")
+    (uploads / "LinkedPage").symlink_to(tmp_path / "elsewhere")
     done = move(old, "--uploads", str(uploads))
     assert done.exit_code == 0, done.output
     assert "files: 3 there, 3 here, 1 left out, equal: " in done.output
+    assert "LinkedPage: it is a link to another place" in done.output
+    assert wiki.files.files_of("LinkedPage") == {}
     assert "HomePage/evil.exe: " in done.output
     assert "GonePage" in done.output
     found = wiki.files.files_of("HomePage")

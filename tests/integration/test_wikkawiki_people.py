@@ -24,6 +24,7 @@ from wikka_port.commands.serving_options import accounts_of
 from wikka_port.consistency import check
 from wikka_port.importer import Importer
 from wikka_port.pages import Wiki
+from wikka_port.rights.acl import verdict
 from wikka_port.rights.rules import Privilege, effective
 from wikka_port.site_settings import KEPT, changed_settings
 from wikka_port.wikkawiki import migration
@@ -406,3 +407,27 @@ def test_without_the_configuration_the_site_keeps_its_lists_and_the_command_says
     assert wiki.rights.rules().lists == {}
     bad = move(store, tmp_path, old, config="<?php no config")
     assert (bad.exit_code, "no $wakkaConfig" in bad.output) == (1, True)
+
+
+def test_lists_of_the_site_keep_their_mistakes_and_one_that_cannot_be_read_admits_nobody(
+    wiki: Wiki, store: StoreThread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """WikkaWiki reads ``+ members`` as ``+``: a site that were left without a list would be open."""
+    old = WikkaWiki("1.4.2")
+    old.add_page("ForMembers", "text", "2012-01-01 00:00:00")
+    config = CONFIG.replace("'default_read_acl' => '*'", "'default_read_acl' => '+ members'")
+    config = config.replace("'default_write_acl' => '+'", "'default_write_acl' => $writers")
+    with monkeypatch.context() as small:
+        small.setattr("wikka_port.rights.stored.RULES_BYTES_MAX", 1)
+        done = move(store, tmp_path, old, config=config)
+    assert (done.exit_code, wiki.page("ForMembers")) == (1, None), done.output
+    assert "the site's lists cannot be set, so no page is brought in" in done.output
+    for _passed in range(2):
+        done = move(store, tmp_path, old, config=config)
+        assert done.exit_code == 0, done.output
+        assert "default_write_acl cannot be read: administrators alone pass" in done.output
+        (rights,) = wiki.rights.of_pages(["ForMembers"]).values()
+        rules = wiki.rights.present_rules()
+        read, write = (effective("ForMembers", rights, rules, one)[0] for one in (Privilege.READ, Privilege.WRITE))
+        assert (read.text, write.text) == ("+ members", "!*")
+        assert [verdict(read, name, {}).allowed for name in (None, "AdaLovelace")] == [False, True]

@@ -11,7 +11,15 @@ from typing import Final, cast
 import click
 
 from wikka_port.commands.store_options import errors
-from wikka_port.imports.dokuwiki_conf import conf_of, data_of, interwiki_in, settings_in, text_in_conf
+from wikka_port.imports.dokuwiki_acl import TooManyLines
+from wikka_port.imports.dokuwiki_conf import (
+    UnreadSettings,
+    conf_of,
+    data_of,
+    interwiki_in,
+    settings_in,
+    text_in_conf,
+)
 from wikka_port.imports.dokuwiki_folder import DokuWikiFolder, DokuWikiPages, DokuWikiReport
 from wikka_port.imports.dokuwiki_people import DokuWikiPeople, PeopleReport, acl_of
 from wikka_port.imports.folder_move import FolderSource
@@ -83,6 +91,8 @@ def opened_folder(folder: Path, form: str, given: FolderOptions, prefix: str, ma
         )
     except OSError as problem:
         raise click.ClickException(f"{folder} cannot be read: {problem.strerror}") from None
+    except (UnreadSettings, TooManyLines) as problem:
+        raise click.ClickException(str(problem)) from None
     if not source.names:
         raise click.ClickException(f"{folder} has no files that end with .md or .markdown.")
     with _texts(source, given.author, has_history=given.has_history and not given.dry_run) as texts:
@@ -161,7 +171,7 @@ def _of_markdown(report: MarkdownReport) -> Findings:
 
 
 def _dokuwiki(folder: Path, given: FolderOptions, prefix: str, main_page: str) -> OpenedFolder:
-    """Raises OSError."""
+    """Raises OSError, UnreadSettings, TooManyLines."""
     data, conf = data_of(folder), conf_of(folder)
     if conf is None:
         errors.print("There is no folder conf/ beside the data: rights and accounts of this DokuWiki do not come.")
@@ -170,6 +180,8 @@ def _dokuwiki(folder: Path, given: FolderOptions, prefix: str, main_page: str) -
         errors.print("Its settings name no superuser: nobody becomes an administrator, and who is one here stays one.")
     users_text = "" if given.without_rights else text_in_conf(conf, "users.auth.php")
     acl = None if given.without_rights else acl_of(users_text, text_in_conf(conf, "acl.auth.php"), settings)
+    if conf is not None and acl is None and not given.without_rights:
+        errors.print("Its access control is off (useacl): everybody may read and write its pages, here too.")
     logins = [one.login for one in acl.users] if acl is not None else []
     source = DokuWikiFolder.read(
         data,
@@ -243,4 +255,5 @@ def _of_people(report: PeopleReport) -> Findings:
         ("pages whose rights were changed here: they stay", rights.changed),
         ("places where people may edit there, and not here, since they may not upload there", report.weaker),
         ("places with a list that is too long: administrators alone pass now", report.too_long),
+        ("rights that are written in another way than DokuWiki writes them: not read", report.unread),
     ]

@@ -23,7 +23,7 @@ from wikka_port.commands.store_options import StoreOptions, errors, progress_bar
 from wikka_port.dump_bytes import DumpBytes, DumpError
 from wikka_port.wikkawiki.account_move import AccountReport, AccountSource
 from wikka_port.wikkawiki.comparison import Compared
-from wikka_port.wikkawiki.migration import Migration, Migrator, administrators_of
+from wikka_port.wikkawiki.migration import ListsNotSet, Migration, Migrator, administrators_of
 from wikka_port.wikkawiki.php_config import BadConfig, Config, read_config
 from wikka_port.wikkawiki.preview import differences
 from wikka_port.wikkawiki.server_rows import ServerError, copied_from, parse_address
@@ -96,7 +96,7 @@ class _Given:
             raise click.ClickException(f"{self.dump}: {damage}") from None
         except NoWikkaWiki as unfit:
             raise click.ClickException(f"{self.dump or self.sqlite or self.dsn}: {unfit}") from None
-        except ServerError as problem:
+        except (ServerError, ListsNotSet) as problem:
             raise click.ClickException(str(problem)) from None
 
     def _copied(self, path: Path) -> Source:

@@ -27,6 +27,7 @@ from wikka_port.exchange.records import (
     KINDS,
     CommentRecord,
     Digests,
+    ExportError,
     FileRecord,
     PageRecord,
     ReadSource,
@@ -135,7 +136,10 @@ class RecordImport:
             yield record.name, record.owner, {Privilege(one): text for one, text in record.lists.items()}
 
     def _move_site(self) -> list[str] | None:
-        """Set the lists of prefixes that have none here.  Returns lines for a person, or None without rights."""
+        """Set the lists of prefixes that have none here.  Returns lines for a person, or None without rights.
+
+        Raises ExportError if one cannot be set: pages that it hides would come open.
+        """
         site = self._source.site()
         if site is None:
             return None
@@ -149,11 +153,17 @@ class RecordImport:
             if there:
                 said.append(f"the lists for {called} are others here: they stay")
                 continue
+            given = {Privilege(one): text for one, text in lists.items()}
             try:
-                self._wiki.rights.change_rules(prefix, {Privilege(one): text for one, text in lists.items()}, rules)
-                said.append(f"the lists for {called} were set")
-            except (BadList, RightsChanged) as problem:
-                said.append(f"the lists for {called} could not be set: {problem}")
+                self._wiki.rights.change_rules(prefix, given, rules, imported=True)
+            except BadList as problem:
+                remedy = "Remove lists of prefixes here (“wikka acl”), or add theirs to a shorter one, and import again"
+                raise ExportError(
+                    f"the lists for {called} cannot be set, so no page is brought in: {problem} {remedy}"
+                ) from None
+            except RightsChanged:
+                raise ExportError("somebody has just changed the lists of this wiki: import again") from None
+            said.append(f"the lists for {called} were set")
         return said
 
 

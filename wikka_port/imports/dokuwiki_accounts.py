@@ -21,7 +21,7 @@ from wikka_port.accounts.records import Account
 from wikka_port.accounts.settings import settings_of
 from wikka_port.accounts.tables import user_row
 from wikka_port.accounts.user_names import Unsuitable, checked_address, checked_name
-from wikka_port.imports.dokuwiki_acl import DokuUser
+from wikka_port.imports.dokuwiki_acl import DokuUser, TooManyLines
 from wikka_port.wikkawiki.account_move import AccountReport, MovedAccount
 
 _LINES_MAX: Final = 100_000
@@ -43,7 +43,7 @@ class DokuWikiUsers:
     def __init__(self, text: str, superusers: str | None, report: AccountReport) -> None:
         """Take the value of the setting ``superuser``: names of users, and of groups with ``@``, with commas.
 
-        If it is None the settings do not name administrators.
+        If it is None the settings do not name administrators.  Raises TooManyLines.
         """
         self.rows = tuple(_rows(text))
         self._names_administrators = superusers is not None
@@ -88,9 +88,12 @@ class DokuWikiUsers:
 
 
 def _rows(text: str) -> Iterator[tuple[str, str, str, frozenset[str]]]:
-    """Yield login, hash, address and groups of each user; the first of a login counts."""
+    """Yield login, hash, address and groups of each user; the first of a login counts.  Raises TooManyLines."""
     seen: set[str] = set()
-    for line in text.splitlines()[:_LINES_MAX]:
+    lines = text.splitlines()
+    if len(lines) > _LINES_MAX:
+        raise TooManyLines("users.auth.php", _LINES_MAX)
+    for line in lines:
         if line.lstrip().startswith("#") or ":" not in line:
             continue
         values = [_unescaped(one) for one in _split(line)]

@@ -34,8 +34,18 @@ _EDIT_LEVEL: Final = 2
 NOBODY: Final = "!*"
 _ANYBODY: Final = "%user%"  # as ``who``: each registered visitor
 _LEVELS: Final = re.compile(r"[0-9]{1,3}")
-_LINES_MAX: Final = 10_000
+_LINES_MAX: Final = 10_000  # that are no comments
 _TERMINALS: Final = {(True, True): "*", (True, False): "+", (False, True): "!+", (False, False): NOBODY}
+
+
+class TooManyLines(ValueError):
+    """A file has more lines than are read; those behind them may be the ones that hide a page."""
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__(
+            f"{name} has more than {most:,} lines, so nothing is brought in. Shorten it, or import --without-rights "
+            "where nobody else reads yet, and set the rights there"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +73,12 @@ class Acl:
 
     @classmethod
     def of(cls, text: str, users: Collection[DokuUser], default_group: str = "user") -> Acl:
-        lines, unread = [], 0
-        for line in text.splitlines()[:_LINES_MAX]:
-            words = line.partition("#")[0].split()
-            if not words:
-                continue
+        """Read the lines of acl.auth.php.  Raises TooManyLines."""
+        lines: list[AclLine] = []
+        unread = 0
+        for words in map(str.split, bare_lines(text)):
+            if len(lines) + unread >= _LINES_MAX:
+                raise TooManyLines("acl.auth.php", _LINES_MAX)
             if len(words) != 3 or not _LEVELS.fullmatch(words[2]):
                 unread += 1
                 continue
@@ -121,6 +132,11 @@ class Acl:
         special = [("everybody", self.level(page, None)), ("registered people", self.level(page, anybody))]
         levels = [*special, *((one.login, self.level(page, one)) for one in self.users)]
         return [who for who, level in levels if _EDIT_LEVEL <= level < WRITE_LEVEL]
+
+
+def bare_lines(text: str) -> Iterator[str]:
+    """Yield the lines of acl.auth.php without comments; none that is blank."""
+    return (bare for line in text.splitlines() if (bare := line.partition("#")[0].strip()))
 
 
 def _expanded(lines: Collection[AclLine], users: Collection[DokuUser]) -> Iterator[AclLine]:

@@ -18,7 +18,8 @@ from typing import Final
 
 from wikka_port.accounts.factory import Accounts
 from wikka_port.imports.dokuwiki_accounts import DokuWikiUsers, logins_moved
-from wikka_port.imports.dokuwiki_acl import NOBODY, Acl
+from wikka_port.imports.dokuwiki_acl import NOBODY, Acl, bare_lines
+from wikka_port.imports.dokuwiki_conf import USE_ACL
 from wikka_port.imports.dokuwiki_folder import DokuWikiFolder
 from wikka_port.names import InvalidName
 from wikka_port.pages import Wiki
@@ -43,11 +44,15 @@ class PeopleReport:
     others: list[str] = field(default_factory=list)  # prefixes with lists of this wiki, so that pages got their own
     weaker: list[str] = field(default_factory=list)
     too_long: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
 
 def acl_of(users_text: str, acl_text: str, settings: Mapping[str, str]) -> Acl | None:
-    """Return the rights of a DokuWiki, or None if it has none: everybody may do everything there."""
-    if settings.get("useacl", "0") in ("0", "false"):
+    """Return the rights of a DokuWiki, or None if it has none: everybody may do everything there.
+
+    If no file of settings says whether rights count, they do if there are any.  Raises TooManyLines.
+    """
+    if settings.get(USE_ACL, "1" if any(bare_lines(acl_text)) else "0") == "0":
         return None
     users = DokuWikiUsers(users_text, settings.get("superuser"), AccountReport()).users()
     return Acl.of(acl_text, users, settings.get("defaultgroup", "user").lower() or "user")
@@ -77,6 +82,8 @@ class DokuWikiPeople:
         self._users_text = users_text
         self._superusers = superusers
         self.acl = acl
+        if acl is not None and acl.unread:
+            self.report.unread.append(f"{acl.unread:,} lines of acl.auth.php")
         self._logins: set[str] = set()
 
     def before_pages(self, wiki: Wiki, accounts: Accounts) -> None:

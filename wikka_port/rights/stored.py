@@ -366,10 +366,13 @@ class StoredRights:
         self._rows.put(PAGES, RULES_ROW, {OWN_LISTS: token.encode()})
         self.memory.forget()
 
-    def change_rules(self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules) -> Rules:
+    def change_rules(
+        self, prefix: str, lists: Mapping[Privilege, str | None], before: Rules, *, imported: bool = False
+    ) -> Rules:
         """Set lists for names that begin with ``prefix`` ("" for all names); a list given as None is removed.
 
-        A list that is the same as in ``before`` is neither checked nor written.
+        A list that is the same as in ``before`` is neither checked nor written.  Lists that are ``imported`` keep their
+        mistakes and meaning: to leave one out would open the pages that it hides.
         Raises RightsChanged.  Raises BadList if a text is no list, or the site would have too many lists.
         """
         if len(prefix) > PREFIX_CHARS_MAX:
@@ -377,7 +380,8 @@ class StoredRights:
             raise BadList(None, _(said, size=len(prefix), most=PREFIX_CHARS_MAX))
         present = before.lists_of(prefix)
         given = {privilege: text for privilege, text in lists.items() if text is not None}
-        kept: dict[Privilege, str | None] = {**dict.fromkeys(lists), **_changes_checked(given, present)}
+        checked = given if imported else _changes_checked(given, present)
+        kept: dict[Privilege, str | None] = {**dict.fromkeys(lists), **checked}
         revision = next_revision(before.revision, secrets.token_hex(_TOKEN_BYTES))
         after = Rules({**before.with_lists(prefix, kept).cells, REVISION: revision})
         _check_size(after)

@@ -27,7 +27,6 @@ from wikka_port.imports.source_folder import SourceFolder
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.acl import BadList
-from wikka_port.rights.rules import Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.account_move import AccountMove, AccountReport, AccountSource, compare_accounts
@@ -62,6 +61,10 @@ class Migration:
         return all(one.is_equal for one in self.compared)
 
 
+class ListsNotSet(Exception):
+    """The lists of the whole site cannot be written, so no page has come; ``str()`` says what to do."""
+
+
 class Migrator:
     """Moves one source into one wiki."""
 
@@ -89,7 +92,7 @@ class Migrator:
         self._account_report, self._rights_report = AccountReport(), RightsReport()
 
     def run(self, *, origin: str, restart: bool, progress: Callable[[int, int], None]) -> Migration:
-        """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable."""
+        """Move everything; ``progress`` gets revisions and pages.  Raises StoreUnavailable and ListsNotSet."""
         self._move_accounts()
         known = self._wiki.rights.present_rules().cells
         site = [*self._said_of_administrators(), *self._move_default_lists()]
@@ -147,21 +150,25 @@ class Migrator:
         return ["without admin_users of --wikka-config administrators stay as they are here: see “wikka user”"]
 
     def _move_default_lists(self) -> list[str]:
-        """Set the lists of the whole site, unless it has some; return lines for a person."""
+        """Set the lists of the whole site, unless it has some; return lines for a person.  Raises ListsNotSet."""
         if not self._has_config:
             return ["without --wikka-config pages without own lists have the lists of this wiki: see “wikka acl”"]
-        lists: dict[Privilege, str | None] = {**default_lists(self._config)}
+        lists, closed = default_lists(self._config)
+        until = "administrators alone pass until “wikka acl set --site” says who"
+        said = [f"{one} cannot be read: {until}" for one in closed]
         rules = self._wiki.rights.rules()
         there = {privilege: found.text for (privilege, prefix), found in rules.lists.items() if not prefix}
         if not lists or there == lists:
-            return []
+            return said
         if there:
             return ["the site has lists of its own already: those of the configuration are left out"]
         try:
-            self._wiki.rights.change_rules("", lists, rules)
-        except (BadList, RightsChanged) as problem:
-            return [f"the site's lists could not be set: {problem}"]
-        return []
+            self._wiki.rights.change_rules("", lists, rules, imported=True)
+        except BadList as problem:
+            raise ListsNotSet(f"the site's lists cannot be set, so no page is brought in: {problem}") from None
+        except RightsChanged:
+            raise ListsNotSet("somebody has just changed the lists of this wiki: call the command again") from None
+        return said
 
 
 def administrators_of(config: Config | None) -> list[str] | None:
@@ -183,9 +190,15 @@ class UploadFolder:
         self._is_first = True
 
     def __call__(self) -> Iterator[MovedFile]:
-        """Yield the files, ordered by path.  The first call reports folders without a page.  Raises OSError."""
+        """Yield the files, ordered by path.  Raises OSError.
+
+        The first call reports folders without a page, and those that are links, which may lead anywhere.
+        """
         is_first, self._is_first = self._is_first, False
         for folder in sorted(one for one in self._folder.iterdir() if one.is_dir() and not one.name.startswith(".")):
+            if folder.is_symlink():
+                self._report.refused.extend([f"{folder.name}: it is a link to another place"] if is_first else [])
+                continue
             page = self._names.get(folder.name) or self._names.get(_key(folder.name))
             if page is not None:
                 files = (one for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))

@@ -172,14 +172,23 @@ def is_moved(there: PageRights) -> bool:
     return not there.revision or token.startswith("moved-")
 
 
-def default_lists(config: Config) -> dict[Privilege, str]:
-    """Return the lists of pages without own ones."""
+def default_lists(config: Config) -> tuple[dict[Privilege, str], list[str]]:
+    """Return the lists of pages without own ones, and the settings whose lists cannot be known or kept.
+
+    These become NOBODY: a list that is left out would let everybody in.
+    """
     found: dict[Privilege, str] = {}
+    closed: list[str] = []
     for privilege, settings in _DEFAULTS.items():
-        value = next((config.values[name] for name in settings if name in config.values), None)
-        if value is not None:
-            found[privilege] = "\n".join(line.strip() for line in value.split("\n")).strip()
-    return found
+        name = next((one for one in settings if one in config.values or one in config.unread), None)
+        if name is None:
+            continue
+        value = "\n".join(line.strip() for line in config.values.get(name, "").split("\n")).strip()
+        if name in config.unread or len(value) > LIST_CHARS_MAX:
+            closed.append(name)
+            value = NOBODY
+        found[privilege] = value
+    return found, closed
 
 
 def compare_rights(rights: StoredRights, source: Iterable[tuple[str, str, Lists]], report: RightsReport) -> Compared:
