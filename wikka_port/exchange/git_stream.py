@@ -63,7 +63,9 @@ REVISION_TRAILER: Final = "Wikka-Revision"
 FILE_TRAILER: Final = "Wikka-File"
 SOURCE_TRAILER: Final = "Wikka-Source"
 DELETED_TRAILER: Final = "Wikka-Deleted"
-_MADE_BY: Final = "wikka"  # the author of the last commit
+LAST_MESSAGE: Final = "Rights and comments of the wiki"  # by which a reader knows the last commit
+FORMER_LAST_MESSAGE: Final = "Rights of the wiki"  # before exports had comments
+_MADE_BY: Final = "wikka"  # its author
 _DIGESTS: Final = "digests"  # of a checkpoint
 _BLOBS: Final = "blobs"
 _NO_IDENT: Final = re.compile(r"[<>\x00-\x1f]+")
@@ -215,7 +217,7 @@ class _GitWriter:
         )
         for newest_ms, author, message, changes in found:
             self._write_commit(newest_ms, author, message, changes)
-        self._write_commit(newest_ms, _MADE_BY, "Rights and comments of the wiki\n", last)
+        self._write_commit(newest_ms, _MADE_BY, f"{LAST_MESSAGE}\n", last)
 
     def _write_commit(self, time_ms: int, author: str, message: str, changes: str) -> None:
         ident = f"{_NO_IDENT.sub(' ', author).strip()} <> {time_ms // 1000} +0000".lstrip()

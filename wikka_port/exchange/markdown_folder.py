@@ -10,8 +10,11 @@ Paths are those of ``paths``, in the order of the pages in wikka-pages.jsonl, so
 pages are in wikka-pages.jsonl alone.
 
 Somebody may edit the texts in the folder.  A text that differs from what the export wrote is one more revision of its
-page when the folder is read: its time is that of the file, its author AUTHOR.  Texts whose pages are not in
-wikka-pages.jsonl are counted and left out, and so are changes to files.
+page when the folder is read: its time is that of the file, its author AUTHOR.  It is read as a text of any folder
+(``imports.source_text``): other ends of lines are no edit, and one that is not UTF-8 is read as Windows-1252 and named.
+Texts whose pages are not in wikka-pages.jsonl are left out, and so are changes to files.  Links and other things that
+are no regular files are named and left out: a link in a folder of somebody else would bring any file of this machine
+into a page.
 
 The folder is written as OUT.part and renamed, so a folder of the name OUT is whole.  An export that was killed is
 continued (``export_file``, of wikka-pages.jsonl): files that the last checkpoint does not have go first.
@@ -22,7 +25,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -51,8 +54,11 @@ from wikka_port.exchange.whole_file import (
     sync_all,
     sync_folder,
 )
+from wikka_port.imports.source_folder import NoRegularFile, SourceFolder
+from wikka_port.imports.source_text import decoded
 from wikka_port.markup.converting import to_markdown
 from wikka_port.markup.formats import MARKDOWN, WIKKA
+from wikka_port.next_revision import BODY_BYTES_MAX
 
 PAGES: Final = "wikka-pages.jsonl"
 AUTHOR: Final = "Folder"  # of revisions that were made by editing a text of the folder
@@ -200,7 +206,7 @@ class MarkdownFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lines = JsonLines(self._opened, ContentFolder(folder / _OWN / _CONTENTS).find)
-        self._edited: set[str] = set()
+        self._said: set[str] = set()  # remarks
 
     def _opened(self) -> BinaryIO:
         return cast(BinaryIO, (self._folder / PAGES).open("rb"))
@@ -211,12 +217,13 @@ class MarkdownFolder:
 
     @property
     def remarks(self) -> list[str]:
-        return [f"{name}: edited in the folder" for name in sorted(self._edited)]
+        return sorted(self._said)
 
     def site(self) -> SiteRecord | None:
         return self._lines.site()
 
     def pages(self) -> Iterator[RecordedPage]:
+        texts = _FolderTexts(SourceFolder(self._folder), self._folder.resolve(), self._said.add)
         with closing(spool_database()) as database:
             paths = TakenPaths(database)
             paths.create_table()
@@ -224,19 +231,43 @@ class MarkdownFolder:
                 if page.record.is_deleted:
                     yield page
                     continue
-                base = self._folder / paths.path_for(page.record.name)
-                yield EditedPage(page, base, self._edited.add)
+                yield EditedPage(page, paths.path_for(page.record.name), texts)
+
+
+class _FolderTexts:
+    """The texts of a folder, by their paths."""
+
+    def __init__(self, folder: SourceFolder, top: Path, note: Callable[[str], None]) -> None:
+        """Take the folder, its resolved path, and a function that takes remarks."""
+        self.note = note
+        self._folder = folder
+        self._top = top
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        """Return bytes and time of a text, or None if there is none; what is no file of the folder is noted."""
+        whole = self._folder.root / path
+        try:
+            if not whole.parent.resolve().is_relative_to(self._top):
+                raise NoRegularFile("its folder is a link to another place")
+            with self._folder.open_file(path) as stream:
+                return stream.read(BODY_BYTES_MAX + 1), os.fstat(stream.fileno()).st_mtime_ns // 1_000_000
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as problem:
+            why = "it is a link to another place" if whole.is_symlink() else problem.strerror or problem
+            self.note(f"{path}: left out: {why}")
+            return None
 
 
 class EditedPage:
     """A ``records.RecordedPage``, with one more revision if its text was edited in the folder."""
 
-    def __init__(self, page: RecordedPage, base: Path, note_edited: Callable[[str], None]) -> None:
+    def __init__(self, page: RecordedPage, base: str, texts: _FolderTexts) -> None:
         """Take the path of the page's text without its ending."""
         self.record: PageRecord = page.record
         self._page = page
         self._base = base
-        self._note_edited = note_edited
+        self._texts = texts
 
     def revisions(self) -> Iterator[RevisionRecord]:
         newest = None
@@ -244,7 +275,7 @@ class EditedPage:
             yield newest
         edited = None if newest is None else self._edited(newest)
         if edited is not None:
-            self._note_edited(self.record.name)
+            self._texts.note(f"{self.record.name}: edited in the folder")
             yield edited
 
     def files(self) -> Iterator[RecordedFile]:
@@ -256,24 +287,27 @@ class EditedPage:
     def _edited(self, newest: RevisionRecord) -> RevisionRecord | None:
         for convert in (False, True):
             body, markup = text_of(newest, convert=convert)
-            path = self._base.with_name(self._base.name + ENDINGS[markup])
-            with suppress(FileNotFoundError):
-                found = path.read_bytes()
-                if found == body:
-                    return None
-                at_ms = max(int(path.stat().st_mtime * 1000), newest.time_ms + 1)
-                return replace(
-                    newest,
-                    number=newest.number + 1,
-                    time_ms=at_ms,
-                    author=AUTHOR,
-                    body=found.decode(errors="replace"),
-                    note=NOTE,
-                    signed="",
-                    minor=False,
-                    markup=markup,
-                    was="",
-                    source=None,
-                    origin="",
-                )
+            found = self._texts.read(self._base + ENDINGS[markup])
+            if found is None:
+                continue
+            data, time_ms = found
+            text, is_utf8 = decoded(data)
+            if data == body or text == decoded(body)[0]:
+                return None
+            if not is_utf8:
+                self._texts.note(f"{self._base}{ENDINGS[markup]}: not in UTF-8: read as Windows-1252")
+            return replace(
+                newest,
+                number=newest.number + 1,
+                time_ms=max(time_ms, newest.time_ms + 1),
+                author=AUTHOR,
+                body=text,
+                note=NOTE,
+                signed="",
+                minor=False,
+                markup=markup,
+                was="",
+                source=None,
+                origin="",
+            )
         return None

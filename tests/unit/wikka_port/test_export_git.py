@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,12 +16,12 @@ import pytest
 
 from tests.support.drawn_records import drawn_source
 from tests.support.golden import hold_to
-from tests.support.recorded_pages import FIXED, WITH_DELETED, digests_of
+from tests.support.recorded_pages import FIXED, WITH_DELETED, MemoryPage, MemorySource, digests_of
 from tests.support.seeds import seed
 from wikka_port.exchange.export_file import piped
 from wikka_port.exchange.git_reader import GitStream
 from wikka_port.exchange.git_stream import write_git
-from wikka_port.exchange.records import ExportError, RecordSource
+from wikka_port.exchange.records import ExportError, PageRecord, RecordSource, RevisionRecord, SiteRecord
 
 SEED = seed(403)
 
@@ -107,11 +108,60 @@ def test_commits_of_people_are_counted_and_left_out(repository: Path) -> None:
     git(repository, "fast-import", "--quiet", given=written(FIXED))
     git(repository, "checkout", "-q", "main")
     (repository / "Harbour" / "Pier.md").write_text("edited")
+    rights = repository / ".wikka" / "pages.jsonl"
+    rights.write_bytes(rights.read_bytes().replace(b'"read":"+"', b'"read":"*"'))
     identity = ("-c", "user.name=Eve", "-c", "user.email=eve@example.org")
     git(repository, *identity, "commit", "-q", "-a", "-m", "an edit")
     with opened(git(repository, "fast-export", "--all")) as stream:
         assert digests_of(stream).as_lines() == digests_of(FIXED).as_lines()
         assert stream.remarks == ["1 commits are none of the wiki's: they are left out"]
+
+
+SHIP = MemoryPage(
+    PageRecord("Ship", "Ada", {"read": "Ada"}),
+    (
+        RevisionRecord(1, 1_700_000_000_000, "Ada", "one\n"),
+        RevisionRecord(2, 1_700_000_009_000, "Ada", "one\n", note="the same text"),
+    ),
+)
+COMMIT = b"commit refs/heads/main\n"
+
+
+def as_git_writes(source: MemorySource, between: bytes) -> bytes:
+    """Return the stream of two revisions, the second without a change, with other commands before the second."""
+    head, first, second, last = written(source).split(COMMIT)
+    second = re.sub(rb"M [^\n]*\n", b"", second)
+    return b"".join((head, COMMIT, b"mark :100\n", first, between, COMMIT, second, COMMIT, last))
+
+
+def of_person(branch: bytes, *lines: bytes) -> bytes:
+    who = (b"author Eve <> 1 +0000", b"committer Eve <> 1 +0000")
+    about = (b"commit refs/heads/" + branch, *who, b"data 7", b"an edit")
+    return b"blob\nmark :90\ndata 7\ntheirs\n\n" + b"\n".join((*about, *lines, b"", b""))
+
+
+def test_what_people_did_on_another_branch_is_no_text_of_the_wiki_and_no_right() -> None:
+    source = MemorySource((SHIP,), SiteRecord({"": {"write": "+"}}))
+    theirs = of_person(b"work", b"from :100", b"M 100644 :90 Ship.wikka", b"M 100644 :90 .wikka/pages.jsonl")
+    with opened(as_git_writes(source, theirs)) as stream:
+        assert stream.site() == source.site()
+        assert digests_of(stream).as_lines() == digests_of(source).as_lines()
+        assert stream.remarks == ["1 commits are none of the wiki's: they are left out"]
+    back = b"reset refs/heads/main\nfrom :100\n\n"
+    with opened(as_git_writes(source, of_person(b"main", b"M 100644 :90 Ship.wikka") + back)) as stream:
+        assert digests_of(stream).as_lines() == digests_of(source).as_lines()
+
+
+def test_a_revision_that_git_put_upon_a_persons_commit_keeps_its_text() -> None:
+    second = replace(SHIP.of_page[1], body="theirs\n")
+    source = MemorySource((replace(SHIP, of_page=(SHIP.of_page[0], second)),), SiteRecord())
+    with opened(as_git_writes(source, of_person(b"main", b"M 100644 :90 Ship.wikka"))) as stream:
+        assert digests_of(stream).as_lines() == digests_of(source).as_lines()
+
+
+def of_another_type(data: bytes) -> bytes:
+    record = re.compile(rb"Wikka-Revision: (\{[^\n]*\})")
+    return record.sub(lambda one: b"Wikka-Revision: 5" + b" " * (len(one[1]) - 1), data, count=1)
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
@@ -120,6 +170,12 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "another command": (lambda data: data.replace(b"blob\n", b"blub\n", 1), "an unknown command"),
     "no size": (lambda data: data.replace(b"data 9\n", b"data x\n", 1), "data with a size"),
     "no JSON": (lambda data: data.replace(b'Wikka-Revision: {"', b"Wikka-Revision: {{", 1), "is no JSON"),
+    "a record of another type": (of_another_type, "the trailer Wikka-Revision is no record"),
+    "without its rights": (lambda data: data[: data.rindex(COMMIT)] + b"done\n", "has no commit “Rights and comments"),
+    "rights that are no JSON": (
+        lambda data: data.replace(b'{"kind":"page","name":"\xe6', b'["kind":"page","name":"\xe6', 1),
+        "pages.jsonl: a line is no JSON",
+    ),
     "no text": (lambda data: data.replace(b"M 100644 :5 ", b"M 100644 :99 ", 1), "no blob :99"),
 }
 

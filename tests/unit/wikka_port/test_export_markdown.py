@@ -62,7 +62,7 @@ def test_an_edited_text_is_one_more_revision(tmp_path: Path, convert: bool, endi
     first, edited = revisions_of(out, "日本")
     assert first == FIXED.of_wiki[1].of_page[0]
     assert (edited.body, edited.markup, edited.author, edited.time_ms) == (
-        *("edited\r\n", markup, AUTHOR, 1_800_000_000_000),
+        *("edited\n", markup, AUTHOR, 1_800_000_000_000),
     )
     assert (edited.number, edited.source, edited.origin, edited.signed) == (2, None, "", "")
     path.unlink()
@@ -77,6 +77,49 @@ def test_an_edit_with_an_older_time_comes_last(tmp_path: Path) -> None:
     times = [one.time_ms for one in revisions_of(tmp_path / "wiki", "Harbour/Pier")]
     assert times == sorted(times)
     assert len(set(times)) == 4
+
+
+def read_with_remarks(folder: Path, name: str) -> tuple[list[str], list[str]]:
+    """Return the texts of a page after the one that was exported, and the remarks on the whole folder."""
+    read = MarkdownFolder(folder)
+    bodies = [[one.body for one in page.revisions()] for page in read.pages() if page.record.name == name]
+    return bodies[0][1:], read.remarks
+
+
+def test_other_ends_of_lines_are_no_edit_and_no_letter_is_lost(tmp_path: Path) -> None:
+    out = tmp_path / "wiki"
+    write_folder(FIXED, out, convert=False)
+    path = out / "日本.wikka"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_with_remarks(out, "日本") == ([], [])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_with_remarks(out, "日本") == ([], []), "the mark of some editors"
+    path.write_bytes("Grüße für 5 €\r\n".encode("cp1252"))
+    assert read_with_remarks(out, "日本") == (
+        ["Grüße für 5 €\n"],
+        ["日本.wikka: not in UTF-8: read as Windows-1252", "日本: edited in the folder"],
+    )
+
+
+def test_a_link_brings_no_file_of_the_machine_into_a_page(tmp_path: Path) -> None:
+    out, secret = tmp_path / "wiki", tmp_path / "secret"
+    write_folder(FIXED, out, convert=False)
+    secret.mkdir()
+    for name in ("key", "Pier.md"):
+        (secret / name).write_bytes(b"a secret of this machine")
+    (out / "日本.wikka").unlink()
+    (out / "日本.wikka").symlink_to(secret / "key")
+    assert read_with_remarks(out, "日本") == ([], ["日本.wikka: left out: it is a link to another place"])
+    (out / "日本.wikka").unlink()
+    os.mkfifo(out / "日本.wikka")
+    assert read_with_remarks(out, "日本") == ([], ["日本.wikka: left out: 日本.wikka: no regular file"])
+    (out / "日本.wikka").unlink()
+    (out / "Harbour" / "Pier.md").unlink()
+    (out / "Harbour").rmdir()
+    (out / "Harbour").symlink_to(secret)
+    folder = MarkdownFolder(out)
+    assert digests_of(folder).as_lines() == digests_of(FIXED).as_lines()
+    assert folder.remarks == ["Harbour/Pier.md: left out: its folder is a link to another place"]
 
 
 class Stopped(MemorySource):
