@@ -48,13 +48,11 @@ class Operation:
     @property
     def statuses(self) -> tuple[int, ...]:
         """Every status of a refusal that the operation has, in order."""
-        found = {400, 401, 422, 500, 503, *self.refusals}
+        found = {400, 401, 403, 422, 500, 503, *self.refusals}  # 403: a key has only scopes that it was given
         if self.scope != READ:
-            found |= {403, 429}
+            found |= {429}
         if "name" in self.parameters.__struct_fields__:
-            found |= {403, 404}
-        if self.of_account:
-            found |= {403}
+            found |= {404}
         if self.body is not None:
             found |= {413, 415}
         if self.preconditions in ("change", "put"):
@@ -112,6 +110,7 @@ OPERATIONS: Final = (
         *("GET", "/page/backlinks", "listBacklinks", N_("Pages that link to a page, or use a file of it"), READ),
         list_calls.list_backlinks,
         *(records.SomeBacklinks, {200: records.PageNames}),
+        refusals=(409,),
     ),
     Operation(
         *("GET", "/page/rights", "readRights", N_("The lists of a page and its owner"), ADMIN, page_calls.read_rights),
@@ -122,6 +121,7 @@ OPERATIONS: Final = (
         *(page_calls.write_rights, records.OfPage, {200: records.Rights}),
         body=records.NewRights,
         preconditions="change",
+        refusals=(409,),
     ),
     Operation(
         *("GET", "/page/files", "listFiles", N_("The files of a page"), READ, file_calls.list_files, records.OfPage),
@@ -155,6 +155,7 @@ OPERATIONS: Final = (
     Operation(
         *("GET", "/file", "readFile", N_("A file without its content"), READ, file_calls.read_file),
         *(file_records.OfFile, {200: file_records.FileRecord}),
+        refusals=(409,),
     ),
     Operation(
         *("DELETE", "/file", "removeFile", N_("Remove a file; its versions stay"), WRITE, file_calls.remove_file),
@@ -172,7 +173,7 @@ OPERATIONS: Final = (
         *(file_records.VersionOfFile, {200: None}),
         preconditions="read",
         sends_content=True,
-        refusals=(416,),
+        refusals=(409, 416),
     ),
     Operation(
         *(

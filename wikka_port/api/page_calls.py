@@ -46,10 +46,11 @@ from wikka_port.moving.journal import Move
 from wikka_port.moving.refusals import OtherRevision
 from wikka_port.names import normalise
 from wikka_port.page_languages import known
-from wikka_port.page_rows import Page, is_revision
+from wikka_port.page_rows import Page, StoredPage, is_revision
 from wikka_port.refusals import name_refusal
 from wikka_port.rights.acl import BadList
 from wikka_port.rights.erasing import GuardedErasure
+from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import LISTED, NO_OWNERS, PUBLIC, Privilege
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.site import Site
@@ -60,6 +61,7 @@ _NO_PRECONDITION: Final = N_(
     "A change says what it begins from: If-Match with the ETag of what it changes, or If-None-Match: * for a new page."
 )
 _CHANGED: Final = N_("The page was changed meanwhile.")
+_NO_PAGE: Final = N_("There is no page of this name.")
 
 
 def existing_page(site: Site, name: str) -> Page:
@@ -95,11 +97,24 @@ def _base_of(before: Precondition, page: Page | None) -> tuple[int, str]:
     if before.is_for_new:
         return 0, ""
     if page is None:
-        raise Rejected(412, _("There is no page of this name."))
+        raise Rejected(412, _(_NO_PAGE))
     named = (page.number, page.token) if before.is_for_any else before.revision
     if named is None:
         raise Rejected(412, _(_CHANGED), PageRecord.of(page))
     return named
+
+
+def _stored(site: Site, name: str, before: Precondition) -> StoredPage:
+    """Return the page, or the place of a new one; a page that is hidden is refused as one that is not there.
+
+    Raises Rejected (412), and NotAllowed for a new page.
+    """
+    try:
+        return site.wiki.stored_page(name)
+    except NotAllowed:
+        if before.is_for_new:
+            raise
+        raise Rejected(412, _(_NO_PAGE)) from None
 
 
 def write_page(call: Call) -> Response:
@@ -107,7 +122,7 @@ def write_page(call: Call) -> Response:
     site, name = call.site, normalise(call.parameters.name)
     given: NewText = call.body
     before = precondition_of(call, takes_new=True)
-    stored = site.wiki.stored_page(name)
+    stored = _stored(site, name, before)
     base, token = _base_of(before, stored.page)
     draft = replace(
         draft_of({"body": given.text, "note": given.note}),

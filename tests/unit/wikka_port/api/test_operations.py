@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Never
 
 import msgspec
 import pytest
 
-from tests.support.api_client import ApiClient, ApiScene
+from tests.support.api_client import ALL, ApiClient, ApiScene
 from wikka_port.api.openapi import description
 from wikka_port.api.operations import OPERATIONS, PREFIX, Operation
 from wikka_port.api.records import Problem
+from wikka_port.moving.refusals import Busy
 
 SEED: Final = 39
 # Correct parameters and bodies, by operation.
@@ -102,6 +103,28 @@ def test_a_correct_request_is_answered_as_described(one: Operation) -> None:
 def test_no_request_without_a_key_changes_anything(scene: ApiScene, one: Operation) -> None:
     answer = _send(scene.anonymous, one)
     assert answer.status_code in (200, 304) if not one.needs_key else answer.status_code == 401
+    _check(one, answer)
+
+
+@pytest.mark.parametrize("one", OPERATIONS, ids=lambda one: one.id)
+def test_a_key_without_the_scope_is_told_so(scene: ApiScene, one: Operation) -> None:
+    scopes = [scope for scope in ALL if scope != one.scope]
+    answer = _send(scene.program("Rita", *scopes), one)
+    assert answer.status_code == 403
+    _check(one, answer)
+
+
+@pytest.mark.parametrize("name", ["readFile", "readContent", "listBacklinks", "writeContent"])
+def test_files_of_a_page_that_is_being_moved_are_refused_as_described(
+    scene: ApiScene, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def page_row(of: str) -> Never:
+        raise Busy(of)
+
+    rita, one = scene.program("Rita"), _operation(name)
+    monkeypatch.setattr(scene.wiki.files.committing._pages, "page_row", page_row)
+    answer = _send(rita, one, **({"query_string": {**NAME, "file": "Plan.txt"}} if name == "listBacklinks" else {}))
+    assert answer.status_code == 409
     _check(one, answer)
 
 

@@ -118,10 +118,13 @@ def test_a_hidden_page_is_as_one_that_is_not_there(scene: ApiScene, rita: ApiCli
         headers = {"If-Match": "*"}
         found = [
             otto.call(method, path, query_string={"name": name}, headers=headers, **given)
-            for name in ("Hidden", "ClosedAbsent")
+            for name in ("Hidden", "ClosedAbsent", "Absent")
         ]
-        assert [one.status_code for one in found] == [404, 404]
-        assert found[0].text.replace("Hidden", "") == found[1].text.replace("ClosedAbsent", "")
+        assert [one.status_code for one in found] == [412 if (method, path) == ("PUT", "/page") else 404] * 3
+        assert len({one.text for one in found}) == 1
+    for name in ("Hidden", "ClosedAbsent"):
+        assert otto.save(name, "mine").status_code == 404
+        assert otto.save(name, "mine", '"some other"').json["detail"] == "There is no page of this name."
     assert "Hidden" not in otto.get("/pages").text + otto.get("/search", q="secret").text + otto.get("/changes").text
 
 
