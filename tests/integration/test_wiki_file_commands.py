@@ -69,6 +69,32 @@ def test_a_file_is_added_listed_replaced_removed_and_restored(wiki: Wiki, wikka:
     assert listed[2]["note"] == "old"
 
 
+def test_a_file_that_cannot_be_read_whole_leaves_what_was_on_the_disk(wiki: Wiki, wikka: Wikka, tmp_path: Path) -> None:
+    source, there, link = tmp_path / "long.txt", tmp_path / "there.txt", tmp_path / "link.txt"
+    source.write_bytes(b"a line\n" * 200_000)  # two chunks
+    there.write_text("as it was")
+    link.symlink_to(there)
+    assert wikka("add", "Plans", str(source)).exit_code == 0
+    sha256 = wiki.files.files_of("Plans")["long.txt"].sha256
+    state = wiki.files.contents.blob_state(sha256)
+    assert state is not None
+    chunks = [row for row in wiki.rows.row_keys(CHUNKS, b"", b"g", limit=100) if row.startswith(state.place)]
+    assert len(chunks) == 2
+    lost = wiki.rows.row(CHUNKS, chunks[1])
+    wiki.rows.delete_rows(CHUNKS, [chunks[1]])
+    ended = wikka("get", "Plans", "long.txt", "-o", str(there))
+    assert (ended.exit_code, "is damaged" in ended.stderr) == (1, True), ended.output
+    assert there.read_text() == "as it was"
+    assert {one.name for one in tmp_path.iterdir()} == {"long.txt", "there.txt", "link.txt"}
+    wiki.rows.put(CHUNKS, chunks[1], lost)
+    assert wikka("get", "Plans", "long.txt", "-o", str(link)).exit_code == 0
+    assert there.read_bytes() == source.read_bytes()
+    assert link.is_symlink()
+    assert wikka("get", "Plans", "long.txt", "-o", "/dev/null").exit_code == 0
+    assert Path("/dev/null").is_char_device()
+    assert wikka("remove", "Plans", "long.txt").exit_code == 0
+
+
 def test_what_is_refused_is_one_line_and_leaves_nothing(wiki: Wiki, wikka: Wikka, tmp_path: Path) -> None:
     lying, large = tmp_path / "lying.png", tmp_path / "large.txt"
     lying.write_text("<html><script>1</script>")

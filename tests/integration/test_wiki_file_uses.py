@@ -46,7 +46,7 @@ def users(wiki: Wiki, page: str, file: str, limit: int = 100) -> list[str]:
     files = GuardedWiki(wiki, OPERATOR).files(page)
     own, current = files.find(file)
     assert current is not None
-    return files.used_on(own, current, limit=limit)
+    return files.used_on_part(own, current, limit=limit)[0]
 
 
 def seen(wiki: Wiki, page: str, file: str, pages: Collection[str]) -> set[str]:

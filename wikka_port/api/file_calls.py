@@ -62,13 +62,13 @@ def list_files(call: Call) -> Response:
     return answer(Files(files=found))
 
 
-def _found(call: Call) -> tuple[GuardedFiles, str, CurrentFile | None]:
+def _found(call: Call, page: str = "") -> tuple[GuardedFiles, str, CurrentFile | None]:
     """Return the page's files, and the own name and newest version of the file (None: there is none).
 
-    Raises Rejected (404) without the page, NotAllowed.
+    ``page`` takes the place of the page in the parameters.  Raises Rejected (404) without the page, NotAllowed.
     """
     given: OfFile = call.parameters
-    files = call.site.wiki.files(given.page)
+    files = call.site.wiki.files(page or given.page)
     try:
         own, current = files.find(given.name)
     except NoSavedPage:
@@ -93,22 +93,25 @@ def read_content(call: Call) -> Response:
     given: VersionOfFile = call.parameters
     files, own, current = _existing(call)
     one: CurrentFile | FileVersion | None = current
-    if given.version not in (None, current.number):
-        one = next((old for old in files.versions(own) if old.number == given.version), None)
+    if given.version is not None and given.version != current.number:
+        one = files.numbered(own, given.version)
     if one is None or not one.sha256:
         raise Rejected(404, _("The file has no such version."))
     return send_version(call.request, files, own, one)
 
 
 def write_content(call: Call) -> Response:
-    """Store a file, or a new version of one; the body is its content."""
+    """Store a file, or a new version of one; the body is its content.
+
+    A page that redirects passes it on to its target, whose file the precondition and the answer are about.
+    """
     given: StoredFile = call.parameters
-    files, own, current = _found(call)
+    files, own, current = _found(call, call.site.wiki.files(given.page).page_to_fill())
     files.require_write()
     _check(precondition_of(call, takes_new=True), current)
+    run_as_transfer(call.request.environ)  # before the upload is counted: the handler starts again
     take_upload(call.site, call.request)
     _check_words(call, "" if current else own)
-    run_as_transfer(call.request.environ)
     owner, _cookie = owner_to_keep(call.site, call.request)
     upload = files.begin(own, owner)
     try:
@@ -159,12 +162,12 @@ def remove_file(call: Call) -> Response:
     files, own, current = _existing(call)
     _check(precondition_of(call, takes_new=False), current)
     files.require_write()
+    # before the removal is counted: the request may start again for it
+    named, onward = files.used_on_part(own, current, limit=USERS_NAMED)
     take_upload(call.site, call.request)
     _check_words(call)
-    users = files.used_on(own, current, limit=USERS_NAMED + 1)  # before, so that a refusal changes nothing
     files.remove(own, current.token, note=given.note)
-    named, more = users[:USERS_NAMED], len(users) > USERS_NAMED
-    return answer(RemovalRecord(page=files.page, name=own, used_on=named, more=more))
+    return answer(RemovalRecord(page=files.page, name=own, used_on=named, more=bool(onward)))
 
 
 def erase_version(call: Call) -> Response:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import click
 
 from wikka_port.commands.store_options import StoreOptions, store_options
+from wikka_port.exchange.whole_file import whole_file
 from wikka_port.feeds import iso_time
 from wikka_port.files.chunks import CHUNK_BYTES
 from wikka_port.files.content_types import ALL, NotAccepted
@@ -155,7 +156,7 @@ def list_files(page: str | None, all_versions: bool, as_json: bool, store: Store
         for name, files in pages:
             for own, current in sorted(files.items()):
                 if all_versions:
-                    found += [_data(one, name) for one in _files(wiki, name).versions(own)]
+                    found += [_data(one, name) for one in _files(wiki, name).versions(own, limit=None)]
                 elif current.is_there:
                     found.append(_data(current, name, own))
                 if not as_json:
@@ -197,20 +198,24 @@ def get(page: str, name: str, output: str, number: int | None, store: StoreOptio
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
             return
-        with Path(target).open("wb") as out:
+        with _opened_target(Path(target)) as out:
             for piece in pieces:
                 out.write(piece)
     click.echo(f"{target}: {_size(version)}")
 
 
+def _opened_target(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open what is written to: a file such that it is whole or as it was, a pipe or a device as it is."""
+    is_pipe = path.exists() and not path.is_file()
+    return path.open("wb") if is_pipe else whole_file(path.resolve())
+
+
 def _version(files: GuardedFiles, name: str, number: int | None) -> FileVersion:
-    versions = files.versions(name)
-    found = [one for one in versions if number in (None, one.number)]
-    if not found:
-        raise click.ClickException(
-            f"{name} has no version {number}; there are {versions[-1].number} to {len(versions)}"
-        )
-    return found[0]
+    newest = files.versions(name, limit=1)[0]
+    found = newest if number is None else files.numbered(name, number)
+    if found is None:
+        raise click.ClickException(f"{name} has no version {number}; the newest is {newest.number}")
+    return found
 
 
 @file.command()
@@ -231,7 +236,7 @@ def remove(page: str, name: str, note: str, as_json: bool, store: StoreOptions) 
         if not version.sha256:
             raise NoSuchFile(page, name)
         removed = files.remove(version.name, version.token, note=note)
-        users = files.used_on(removed.name, CurrentFile.of(removed), limit=_USERS + 1)
+        users = files.used_on_part(removed.name, CurrentFile.of(removed), limit=_USERS + 1)[0]
     said = f"{removed.name} is removed; wikka file restore brings it back."
     more = " and more" if len(users) > _USERS else ""
     named = f"\nIt is still named on: {', '.join(users[:_USERS])}{more}" if users else ""
@@ -254,7 +259,7 @@ def uses(page: str, name: str, as_json: bool, store: StoreOptions) -> None:
         own, current = files.find(name)
         if current is None:
             raise NoSuchFile(page, name)
-        users = files.used_on(own, current, limit=_USES_MAX)
+        users = files.used_on_part(own, current, limit=_USES_MAX)[0]
     _say(as_json, {"page": page, "name": own, "used_on": users}, "\n".join(users) or "No page uses this file.")
 
 
@@ -274,9 +279,10 @@ def restore(page: str, name: str, number: int | None, note: str, as_json: bool, 
     """
     with _opened(store) as wiki:
         files = _files(wiki, page)
-        versions = files.versions(name)
-        old = _version(files, name, number) if number else next((one for one in versions if one.sha256), versions[0])
-        restored = files.restore(versions[0].name, versions[0].token, old, note=note)
+        newest = _version(files, name, None)
+        with_content = (one for one in files.versions(name, limit=None) if one.sha256)
+        old = _version(files, name, number) if number else next(with_content, newest)
+        restored = files.restore(newest.name, newest.token, old, note=note)
     said = f"{restored.name}: version {restored.number} has the content of version {old.number}."
     _say(as_json, _data(restored, page), said)
 

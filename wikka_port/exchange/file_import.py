@@ -67,7 +67,8 @@ class FileImport:
                 contents[stored.sha256] = stored
 
     def _versions_of(self, page: str) -> dict[str, list[FileVersion]]:
-        return {name: self._files.versions(page, name)[::-1] for name in self._files.files_of(page)}
+        """Return all versions of the page's files, the oldest first."""
+        return {name: self._files.versions(page, name, limit=None)[::-1] for name in self._files.files_of(page)}
 
     def _bring_version(
         self, page: str, file: RecordedFile, there: list[FileVersion], contents: dict[str, FileVersion]

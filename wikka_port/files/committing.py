@@ -26,7 +26,7 @@ from wikka_port.files.file_rows import (
     version_row,
     versions_of_file,
 )
-from wikka_port.files.refusals import FilesBusy, MissingContent, NoSavedPage
+from wikka_port.files.refusals import FilesBusy, MissingContent, NoSavedPage, NoSuchFile
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.refusals import Busy
 from wikka_port.names import normalise
@@ -205,8 +205,36 @@ class Committing:
         found = self._rows.rows(FILES, rows)
         return {rows[row]: FileVersion(**fields_in(FileVersion, cells)) for row, cells in found.items()}
 
+    def chain(self, page: str, name: str) -> Iterator[FileVersion]:
+        """Return the versions of a file, the newest first.  Raises NoSuchFile and NoSavedPage before the first."""
+        place = self.find_page(normalise(page), b"")
+        name, current = place.named(name)
+        if current is None:
+            raise NoSuchFile(place.name, name)
+        return chain_of_versions(self._rows, place.history, name, current.token)
+
     def find_page(self, name: str, history: bytes) -> FilledPage:
         return find_page(self._pages, name, history)
+
+    def filled_page(self, name: str) -> FilledPage:
+        """Return the page to which an upload at ``name`` goes: the target of a redirect, else the page itself.
+
+        The latter also if redirects lead in a circle.  Raises NoSavedPage and FilesBusy.
+        """
+        place = first = self.find_page(name, b"")
+        for _hop in range(HOPS):
+            target = redirect_target(text_in(place.row, schema.BODY), markup=markup_of(place.row))
+            if target is None or not is_there(self._row(target)):
+                return place
+            place = self.find_page(normalise(target), b"")
+        return first
+
+    def page_to_fill(self, name: str) -> str:
+        """Return the name of the filled page, or ``name`` if that is refused: the upload will say why."""
+        try:
+            return self.filled_page(name).name
+        except (NoSavedPage, FilesBusy):
+            return name
 
 
 def _row_of(pages: PageRows, name: str) -> Cells:

@@ -49,7 +49,7 @@ class Erasure:
         """
         place = self._place(page, allow)
         own, current = place.named(name)
-        version = next((one for one in self._files.versions(page, own) if one.number == number), None)
+        version = self._files.numbered(page, own, number)
         if version is None or not (version.sha256 or version.is_erased):
             raise NoSuchVersion(own, number)
         if version.sha256 and current is not None and current.token == version.token:

@@ -24,7 +24,7 @@ from wikka_port import schema
 from wikka_port.accounts.rows import Rows
 from wikka_port.config import FileConfig
 from wikka_port.files.chunks import CHUNK_BYTES, CHUNKS_MAX, is_place
-from wikka_port.files.committing import HOPS, Allow, Committing, FilledPage, OnFilePut, PageRows, chain_of_versions
+from wikka_port.files.committing import Allow, Committing, FilledPage, OnFilePut, PageRows
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_names import clean_file_name
@@ -55,14 +55,13 @@ from wikka_port.files.thumbnails import FAMILY as THUMB_FAMILY
 from wikka_port.files.thumbnails import THUMBS, Thumbnail, thumbnail_in, thumbnail_row
 from wikka_port.files.uploading import UploadWriter, settled
 from wikka_port.files.waiting import WaitingFiles
-from wikka_port.markup.links import redirect_target
 from wikka_port.moving.mover import By
 from wikka_port.names import normalise
-from wikka_port.page_rows import is_there, markup_of, text_in
+from wikka_port.page_rows import is_there, text_in
 from wikka_port.schema import fields_in
 from wikka_port.texts import _
 
-VERSIONS_MAX: Final = 1_000  # of one file that are listed
+VERSIONS_MAX: Final = 1_000  # of one file that are listed at once
 WRITER_IDLE_S: Final = 90  # after such a silence of a request, the next one may continue its upload
 
 
@@ -87,7 +86,6 @@ class StoredFiles:
         self.config = config
         self.on_step_done = on_step_done
         self._rows = rows
-        self._pages = pages
         self.sweep = Sweep(rows, self.contents, clock_ms, lambda step: self.on_step_done(step))
         self.committing = Committing(rows, pages, self.contents, lambda step: self.on_step_done(step), on_file_put)
         self._clock = clock_ms
@@ -110,13 +108,20 @@ class StoredFiles:
             if is_there(cells) and (files := files_in(cells)):
                 yield text_in(cells, schema.NAME), files
 
-    def versions(self, page: str, name: str, *, limit: int = VERSIONS_MAX) -> list[FileVersion]:
-        """Return the versions of a file, the newest first.  Raises NoSuchFile and NoSavedPage."""
-        place = self.committing.find_page(normalise(page), b"")
-        name, current = place.named(name)
-        if current is None:
-            raise NoSuchFile(place.name, name)
-        return list(islice(chain_of_versions(self._rows, place.history, name, current.token), limit))
+    def versions(
+        self, page: str, name: str, *, below: int | None = None, limit: int | None = VERSIONS_MAX
+    ) -> list[FileVersion]:
+        """Return versions of a file, the newest first, with ``below`` those of a smaller number; limit None: all.
+
+        Raises NoSuchFile and NoSavedPage.
+        """
+        found = (one for one in self.committing.chain(page, name) if below is None or one.number < below)
+        return list(islice(found, limit))
+
+    def numbered(self, page: str, name: str, number: int) -> FileVersion | None:
+        """Return the version of a number, or None.  Raises NoSuchFile and NoSavedPage.  O(versions that are newer)."""
+        found = next((one for one in self.committing.chain(page, name) if one.number <= number), None)
+        return found if found is not None and found.number == number else None
 
     def version(self, page: str, name: str, token: str) -> FileVersion:
         """Return one version of a file.  Raises NoSuchFile and NoSavedPage."""
@@ -163,7 +168,8 @@ class StoredFiles:
             raise TooLarge(self.most_bytes)
         name_of_page, history = normalise(page), b""
         try:
-            place = self._place_to_fill(name_of_page) if follow else self.committing.find_page(name_of_page, b"")
+            committing = self.committing
+            place = committing.filled_page(name_of_page) if follow else committing.find_page(name_of_page, b"")
         except NoSavedPage:
             if allow_new is None:
                 raise
@@ -192,15 +198,6 @@ class StoredFiles:
     @property
     def most_bytes(self) -> int:
         return min(self.config.bytes_max, CHUNK_BYTES * CHUNKS_MAX)
-
-    def _place_to_fill(self, name: str) -> FilledPage:
-        for _hop in range(HOPS):
-            place = self.committing.find_page(name, b"")
-            target = redirect_target(text_in(place.row, schema.BODY), markup=markup_of(place.row))
-            if target is None or not is_there(self._pages.page_row(target)):
-                return place
-            name = normalise(target)
-        raise NoSavedPage(name)
 
     def _check_count(self, place: FilledPage, current: CurrentFile | None) -> None:
         """Raise TooManyFiles if the page cannot have one more file, which ``current`` was before it was removed.

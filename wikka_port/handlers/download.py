@@ -52,7 +52,7 @@ def handle_download(site: Site, request: Request, name: str, file: str, owners: 
     wanted = number(request, "v")
     if stored_name != file:  # a different case, or "_" for a blank
         return redirect(file_path(name, stored_name, v="" if wanted is None else wanted), 302)
-    one = current if wanted in (None, current.number) else _older(files, stored_name, wanted)
+    one = current if wanted is None or wanted == current.number else files.numbered(stored_name, wanted)
     if one is None or not one.sha256:
         return _missing(site, name, file)
     small = _smaller(request, files, one)
@@ -65,10 +65,6 @@ def handle_download(site: Site, request: Request, name: str, file: str, owners: 
     is_whole_for_now = small is None and "w" in request.args  # the smaller version comes later
     response.headers["Cache-Control"] = _YEAR if is_public and not is_whole_for_now else _FRESH
     return response
-
-
-def _older(files: GuardedFiles, name: str, wanted: int | None) -> FileVersion | None:
-    return next((one for one in files.versions(name) if one.number == wanted), None)
 
 
 def _smaller(request: Request, files: GuardedFiles, one: CurrentFile | FileVersion) -> Response | None:

@@ -11,12 +11,12 @@ A removed file keeps its versions, so nothing is lost; every change is a version
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Final
 
 from werkzeug.wrappers import Request, Response
 
 from wikka_port.accounts.signing_in import Refused
+from wikka_port.drafts import number_in
 from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember
 from wikka_port.files.content_types import ALL
 from wikka_port.files.file_html import is_picture
@@ -25,10 +25,10 @@ from wikka_port.files.file_rows import (
     NOT_SAVED,
     WAITING_MS,
     CurrentFile,
-    FileVersion,
     lookup_key,
 )
 from wikka_port.files.refusals import FileRefused, MissingContent
+from wikka_port.files.stored_files import VERSIONS_MAX
 from wikka_port.forms import answer_form, form_page, take_upload
 from wikka_port.handlers.deletion import SURE_TO_ERASE
 from wikka_port.handlers.file_upload import Received, check_words, receive
@@ -47,7 +47,7 @@ from wikka_port.refusals import LOST, LOST_STATUS, missing_file, missing_page
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded_files import GuardedFiles
 from wikka_port.rights.rules import Privilege
-from wikka_port.site import Site, redirect
+from wikka_port.site import Site, number, redirect
 from wikka_port.texts import _, _n, _w
 from wikka_port.urls import file_path, page_path
 
@@ -70,12 +70,13 @@ def handle_files(site: Site, request: Request, name: str) -> Response:
     if "Tus-Resumable" in request.headers:
         return begin_upload(site, request, name)
     owner, cookie = owner_to_keep(site, request)
-    files = site.wiki.files(name, {owner, *owners_of(site, request)})
+    owners = {owner, *owners_of(site, request)}
     if request.mimetype == URLENCODED and any(one in request.form for one in OF_LIST):
-        return _changed_list(site, request, files)
+        return _changed_list(site, request, site.wiki.files(name, owners))
+    name = site.wiki.files(name).page_to_fill()
     received = receive(site, request, name, owner)
     if received.status != 200:
-        response = _files_page(site, request, files, received)
+        response = _files_page(site, request, site.wiki.files(name, owners), received)
     elif len(received.added) == 1 and received.added[0].number != NOT_SAVED:
         response = redirect(page_path(name, "file", file=received.added[0].name))
     else:
@@ -179,7 +180,7 @@ def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> Non
     elif "remove" in fields:
         files.remove(file, seen, note=note)
     elif "restore" in fields:
-        old = next((one for one in files.versions(file) if str(one.number) == fields["restore"]), None)
+        old = files.numbered(file, number_in(fields, "restore"))
         if old is None or not old.sha256:
             raise Refused(_("The file has no such version."), 404)
         files.restore(file, seen, old, note=note or _w("Version {number} is back", number=old.number))
@@ -189,20 +190,20 @@ def _change(site: Site, request: Request, files: GuardedFiles, file: str) -> Non
 
 def _erase(site: Site, request: Request, name: str, file: str) -> Response:
     """Erase a version for good.  Raises Refused, FileRefused, NotAllowed."""
-    text = request.form.get("version", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+    wanted = number_in(request.form, "version")
     if request.form.get("sure") != "yes":
         site.wiki.moves.require_site()
         raise Refused(_(SURE_TO_ERASE), 409)
     reason = request.form.get("note", "")[: site.config.max_note_chars]
-    erased = GuardedErasure(site.wiki.moves).erase_file(name, file, number, reason=reason)
-    return redirect(page_path(name, "file", file=file, erased=number, others=erased.others))
+    erased = GuardedErasure(site.wiki.moves).erase_file(name, file, wanted, reason=reason)
+    return redirect(page_path(name, "file", file=file, erased=wanted, others=erased.others))
 
 
-def _said_of_erased(request: Request, versions: Sequence[FileVersion]) -> str:
+def _said_of_erased(request: Request, files: GuardedFiles, file: str) -> str:
     """Return the sentence that a version was erased, if the address says so and it was, else ""."""
-    given = request.args.get("erased", "")
-    if not any(one.is_erased and str(one.number) == given for one in versions):
+    given = number(request, "erased")
+    version = files.numbered(file, given) if given else None
+    if version is None or not version.is_erased:
         return ""
     others = request.args.get("others", "0")
     said = _("Version {number} is erased.", number=given)
@@ -223,7 +224,8 @@ def _file_page(
     status: int,
     problem: str,
 ) -> Response:
-    versions = files.versions(file)
+    versions = files.versions(file, below=number(request, "below"))
+    has_older = len(versions) == VERSIONS_MAX and versions[-1].previous
     users, more = files.used_on_part(file, current, limit=USERS_LISTED)
     return form_page(
         site,
@@ -234,10 +236,11 @@ def _file_page(
         file=file,
         current=current,
         versions=versions,
+        older=page_path(name, "file", file=file, below=versions[-1].number) if has_older else "",
         users=users,
         onward=page_path(name, "backlinks", file=file) if more else "",
         problem=problem,
-        done=_said_of_erased(request, versions) if status == 200 else "",
+        done=_said_of_erased(request, files, file) if status == 200 else "",
         is_erasing="erase" in request.form,
         version=request.form.get("version", ""),
         is_sure=request.form.get("sure") == "yes",

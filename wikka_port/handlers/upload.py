@@ -91,6 +91,7 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
     kept = {key: value[:FIELD_CHARS_MAX] for key, value in fields.items() if key in FIELDS}
     owner, cookie = owner_to_keep(site, request)
     try:
+        name = site.wiki.files(name).page_to_fill()
         files = site.wiki.files(name, [owner])
         files.require_write()
         if why := new_page_refusal(site, name):

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from wikka_port.files.file_html import NO_FILES, Files, find_files
 from wikka_port.files.file_rows import NOT_SAVED, CurrentFile, FileVersion, Upload, lookup_key
 from wikka_port.files.refusals import NoSavedPage
-from wikka_port.files.stored_files import StoredFiles
+from wikka_port.files.stored_files import VERSIONS_MAX, StoredFiles
 from wikka_port.files.thumbnails import Thumbnail, widths_of
 from wikka_port.files.uploading import UploadWriter
 from wikka_port.limits import FILE_PAGES_MAX, LISTED_QUICK, LISTED_SCANNED, LISTED_STEP, REASON_CHARS_MAX
@@ -157,14 +157,14 @@ class GuardedFiles:
         wanted = lookup_key(name)
         return next(((own, one) for own, one in self.current().items() if lookup_key(own) == wanted), (name, None))
 
-    def versions(self, name: str) -> list[FileVersion]:
-        return self._files.versions(self.page, name)
+    def versions(self, name: str, *, below: int | None = None, limit: int | None = VERSIONS_MAX) -> list[FileVersion]:
+        return self._files.versions(self.page, name, below=below, limit=limit)
+
+    def numbered(self, name: str, number: int) -> FileVersion | None:
+        return self._files.numbered(self.page, name, number)
 
     def newest_versions(self) -> dict[str, FileVersion]:
         return self._files.committing.newest_versions(self.page)
-
-    def version(self, name: str, token: str) -> FileVersion:
-        return self._files.version(self.page, name, token)
 
     def content(self, version: FileVersion | CurrentFile, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         """Return the bytes of a version that this object, or the page, has."""
@@ -176,14 +176,11 @@ class GuardedFiles:
         """Return a smaller version of a picture that this object, or the page, has; None if it is not made (yet)."""
         return self._files.thumbnail(version.sha256, width) if width in widths_of(version) else None
 
-    def used_on(self, name: str, current: CurrentFile, *, limit: int) -> list[str]:
-        """Return readable pages whose texts name a file; fewer than there are if LISTED_SCANNED were read."""
-        return self.used_on_part(name, current, limit=limit)[0]
-
     def used_on_part(self, name: str, current: CurrentFile, *, after: str = "", limit: int) -> tuple[list[str], str]:
         """Return readable pages whose texts name a file, and the ``after`` of the next part, "" at the end.
 
-        They are in the order of keys; if one part has all of them, alphabetical.
+        They are in the order of keys; if one part has all of them, alphabetical.  A part has fewer than ``limit`` if
+        LISTED_SCANNED were read.
         """
         shared = self._files.config.shared_page
         found, onward = self._uses.pages(self.page, name, shared, is_there=current.is_there, after=after, limit=limit)
@@ -191,12 +188,21 @@ class GuardedFiles:
 
     # --- writing -----------------------------------------------------------------------------------
 
+    def page_to_fill(self) -> str:
+        """Return the page to which an upload goes.  Raises NotAllowed unless it may be read.
+
+        A page that redirects, such as the old name of a page, passes uploads on; its own files stay its own.
+        """
+        target = self._files.committing.page_to_fill(self.page)
+        self._access.require(target, Privilege.READ)
+        return target
+
     def require_write(self) -> None:
         """Raise NotAllowed unless the visitor may change the files; each change checks it again."""
         self._access.require(self.page, Privilege.WRITE)
 
     def begin(self, name: str, owner: str, length_bytes: int = 0, *, fields: str = "") -> Upload:
-        allow_new = self.waiting.check_new if self.waiting.owners else None
+        allow_new = partial(self.waiting.check_new, name=name) if self.waiting.owners else None
         return self._files.begin(
             self.page, name, owner, length_bytes, allow=self._allow, fields=fields, allow_new=allow_new
         )

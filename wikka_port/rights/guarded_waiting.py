@@ -68,10 +68,13 @@ class GuardedWaiting:
                 return one
         raise NoSuchFile(self._page, name)
 
-    def check_new(self, page: str) -> None:
-        """Check that the visitor may make the page.  Raises NotAllowed, and TooManyFiles if too many wait."""
+    def check_new(self, page: str, name: str) -> None:
+        """Check that the visitor may make the page and let this file wait for it.
+
+        Raises NotAllowed, and TooManyFiles if too many others wait; one of this name would be replaced.
+        """
         self._access.require_of(page, NO_RIGHTS, False, Privilege.WRITE)
-        if len(self.uploads()) >= WAITING_MAX:
+        if sum(lookup_key(one.name) != lookup_key(name) for one in self.uploads()) >= WAITING_MAX:
             raise TooManyFiles(page, WAITING_MAX)
 
     def keep(self, upload: Upload, *, note: str, alt: str, replaces: str) -> FileVersion:
@@ -79,7 +82,7 @@ class GuardedWaiting:
 
         Several of one name wait if a crash comes between the two steps, or if two uploads come at once.
         """
-        self.check_new(self._page)
+        self.check_new(self._page, upload.name)
         same = [one for one in self.uploads() if lookup_key(one.name) == lookup_key(upload.name)]
         if (same[-1].place.decode() if same else "") != replaces:
             raise FileConflict(upload.name, current_of(same[-1]) if same else None)

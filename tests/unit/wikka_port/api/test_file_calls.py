@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from werkzeug.test import TestResponse
@@ -12,6 +12,8 @@ from tests.support.api_client import ApiClient, ApiScene
 from wikka_port.accounts.tables import AUDIT
 from wikka_port.api import file_calls
 from wikka_port.files.file_rows import BLOBS, CHUNKS
+from wikka_port.request_queues import PLACE_KEY, QueueFull, QueueName, Restart
+from wikka_port.rights import guarded_files
 from wikka_port.rights.rules import PageRights, Privilege
 
 NEW, ANY = {"If-None-Match": "*"}, {"If-Match": "*"}
@@ -69,6 +71,57 @@ def test_a_removal_says_that_more_pages_used_it(rita: ApiClient, monkeypatch: py
         rita.save(f"Page/{number}", "[[Plan.txt]]")
     answer = removed(rita)
     assert (len(answer.json["used_on"]), answer.json["more"]) == (2, True)
+
+
+def test_a_file_for_a_page_that_redirects_is_its_targets(rita: ApiClient) -> None:
+    rita.save("Old", "#REDIRECT [[Page]]")
+
+    def put(content: bytes, name: str, state: dict[str, str]) -> TestResponse:
+        given = {"page": "Old", "name": name}
+        return rita.call("PUT", "/file/content", query_string=given, headers=state, data=content)
+
+    first = put(b"two", "New.txt", NEW)
+    assert (first.status_code, first.json["page"], first.json["version"]) == (201, "Page", 1)
+    assert rita.get("/file/content", page="Page", name="New.txt").data == b"two"
+    assert put(b"no", "plan.txt", NEW).status_code == 412, "the target has it"
+    second = put(b"three", "New.txt", {"If-Match": first.headers["ETag"]})
+    assert (second.status_code, second.json["version"]) == (200, 2)
+    assert put(b"no", "New.txt", {"If-Match": first.headers["ETag"]}).status_code == 412
+    assert rita.get("/page/files", name="Old").json["files"] == []
+
+
+class QuickPlace:
+    """The quick lane of a process, from which a request for another queue starts again there."""
+
+    queue = "quick"
+    has_arriving_body = False
+
+    def restart(self, queue: QueueName, _full: type[QueueFull]) -> NoReturn:
+        raise Restart(queue)
+
+
+def test_a_request_that_starts_again_in_another_queue_counts_once(
+    scene: ApiScene, rita: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr(file_calls, "take_upload", lambda _site, request: counted.append(request.method))
+    given: dict[str, Any] = {"query_string": {"page": "Page", "name": "Plan.txt"}, "headers": ANY}
+    in_quick_lane = {"environ_base": {PLACE_KEY: QuickPlace()}}
+    with pytest.raises(Restart):
+        rita.call("PUT", "/file/content", data=b"two", **given, **in_quick_lane)
+    assert counted == []
+    rita.call("PUT", "/file/content", data=b"two", **given)
+    assert counted == ["PUT"]
+    rita.save("Other", "[[file:Page/Plan.txt]]")
+    rita.save("Page/Sub", "[[Plan.txt]]")
+    scene.wiki.rights.change("Other", PageRights("Rita"), "Ada", {Privilege.READ: "Ada"})
+    monkeypatch.setattr(file_calls, "USERS_NAMED", 0)
+    monkeypatch.setattr(guarded_files, "LISTED_QUICK", 0)
+    with pytest.raises(Restart):
+        rita.call("DELETE", "/file", **given, **in_quick_lane)
+    assert counted == ["PUT"]
+    assert rita.call("DELETE", "/file", **given).status_code == 200
+    assert counted == ["PUT", "DELETE"]
 
 
 def test_administrators_erase_a_version_when_they_are_sure(scene: ApiScene, rita: ApiClient) -> None:

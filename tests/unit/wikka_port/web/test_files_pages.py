@@ -59,6 +59,33 @@ def test_a_name_that_is_taken_is_replaced_only_if_wished(web: WikiClient) -> Non
     assert web.get("/HomePage/files/A.TXT?v=1").headers["Location"] == "/HomePage/files/a.txt?v=1"
 
 
+def test_files_for_a_page_that_redirects_are_its_targets(web: WikiClient) -> None:
+    web.wiki.save("Old", "#REDIRECT [[HomePage]]", author="Ann", base=0)
+    first = upload(web, ("a.txt", b"one"), page="/Old")
+    assert (first.status_code, first.headers["Location"]) == (303, "/HomePage/file?file=a.txt")
+    assert web.get("/HomePage/files/a.txt").data == b"one"
+    refused = upload(web, ("A.txt", b"two"), page="/Old")
+    assert (refused.status_code, "has a file of this name" in refused.text) == (400, True)
+    assert 'action="/HomePage/files"' in refused.text, "the form that comes back is the target's"
+    assert upload(web, ("A.txt", b"two"), page="/Old", replace="yes").status_code == 303
+    assert web.get("/HomePage/files/a.txt").data == b"two"
+    more = upload(web, ("b.txt", b"one"), ("c.txt", b"two"), page="/Old")
+    assert more.headers["Location"] == "/HomePage/files?added=2"
+    assert web.wiki.files.files_of("Old") == {}
+    web.wiki.save("Older", "#REDIRECT [[Old]]", author="Ann", base=0)
+    assert upload(web, ("d.txt", b"far"), page="/Older").headers["Location"] == "/HomePage/file?file=d.txt"
+    for name, circle in (("Round", "About"), ("About", "Round")):
+        web.wiki.save(name, f"#REDIRECT [[{circle}]]", author="Ann", base=0)
+    assert upload(web, ("e.txt", b"own"), page="/Round").headers["Location"] == "/Round/file?file=e.txt"
+    web.wiki.save("Hers", "Rita's", author="Rita", base=0, owner="Rita")
+    web.wiki.save("Lent", "#REDIRECT [[Hers]]", author="Ann", base=0)
+    for right, status in ((Privilege.WRITE, 403), (Privilege.READ, 403)):
+        web.wiki.rights.change("Hers", web.wiki.page("Hers").rights, "Rita", {right: "Rita"})
+        web.wiki.clock_s += 1_000
+        assert upload(web, ("f.txt", b"mine"), page="/Lent").status_code == status
+    assert web.wiki.files.files_of("Hers") == {}
+
+
 def test_a_newer_version_of_a_file_that_changed_meanwhile_is_refused(web: WikiClient) -> None:
     upload(web, ("a.txt", b"one"))
     form = web.form("/HomePage/file?file=a.txt")

@@ -336,6 +336,8 @@ def test_bounds(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = upload(web, *((f"{n}.txt", b"%d" % n) for n in range(3)), page="/New")
     assert (answer.status_code, "and that is the most" in answer.text) == (400, True)
     assert waiting_names(web) == ["0.txt", "1.txt"]
+    assert upload(web, ("0.txt", b"newer"), page="/New", replace="yes").status_code == 303, "as many as before"
+    assert web.get("/New/files/0.txt").data == b"newer"
     assert upload(web, ("2.txt", b"2"), page="/Other").status_code == 303
     monkeypatch.setattr(waiting_files, "DESCRIBED_MAX", 1)
     assert describe(web, "/New", file=["0.txt", "1.txt"], alt=["a", "b"]).status_code == 400
