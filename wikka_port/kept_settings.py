@@ -28,6 +28,9 @@ from wikka_port.texts import N_, _
 T = TypeVar("T")
 HISTORY_MAX: Final = 100
 CHANGED: Final = N_("Somebody else changed these settings meanwhile. Please look at them again.")
+TYPED_BELOW: Final = N_(
+    "The history has what counts now, the form what you typed: saving it again puts it in its place."
+)
 _NUMBER_MAX: Final = 10**10 - 1
 
 

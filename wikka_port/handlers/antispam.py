@@ -10,6 +10,7 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.policy import FIRST_EDITS, SWITCHES, BadPolicy, Policy, changed_policy
 from wikka_port.antispam.stored_policy import CHANGED, policy_history, read_policy, write_policy
 from wikka_port.forms import answer_form, form_page
+from wikka_port.kept_settings import TYPED_BELOW
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
@@ -34,7 +35,7 @@ def handle_antispam(site: Site, request: Request, _name: str) -> Response:
         values = {
             "fields": {**fields_of(stored.policy), **{key: typed[key] for key in FIELDS if key in typed}},
             "switches": {key: key in typed if typed else getattr(stored.policy, key) for key in SWITCHES},
-            "revision": typed.get("revision", stored.revision),
+            "revision": stored.revision if status == 409 else typed.get("revision", stored.revision),
             "choices": {key: _(words) for key, words in _CHOICES.items()},
             "history": [(one, differences(one.policy)) for one in policy_history(site.accounts.rows)],
             "problem": problem,
@@ -45,7 +46,7 @@ def handle_antispam(site: Site, request: Request, _name: str) -> Response:
         given = {key: request.form.get(key, "") for key in FIELDS if key in request.form}
         given |= {key: "yes" if key in request.form else "no" for key in SWITCHES}
         if request.form.get("revision", "") != stored.revision:
-            raise Refused(_(CHANGED), 409)
+            raise Refused(f"{_(CHANGED)} {_(TYPED_BELOW)}", 409)
         try:
             policy = changed_policy(stored.policy, given)
             if policy != stored.policy:

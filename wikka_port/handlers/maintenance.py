@@ -81,7 +81,7 @@ def handle_jobs(site: Site, request: Request, _name: str) -> Response:
             "states": {state: _(words) for state, words in STATES.items()},
             "letters": [(one, one.row.hex(), one.page or one.row.decode(errors="replace")) for one in letters],
             "more": sum(one.dead_letters for one in triggers) - len(letters),
-            "sure": "sure" in request.form,
+            "sure": (request.form.get("trigger", ""), request.form.get("row", "")) if "sure" in request.form else None,
             "problem": problem,
         }
         return form_page(site, request, "jobs.html", status=status, **values)
@@ -97,6 +97,8 @@ def _retry_or_discard(site: Site, request: Request, maintenance: Maintenance) ->
     trigger, row = request.form.get("trigger", ""), _row(request.form.get("row", ""))
     step: Callable[[str, bytes], int] = maintenance.retry
     what = "dead letters retried"
+    if ("discard" in request.form) == ("retry" in request.form):
+        raise Refused(_("Choose what to change."), 400)
     if "discard" in request.form:
         if "sure" not in request.form:
             raise Refused(_(SURE), 400)

@@ -53,9 +53,9 @@ def handle_settings(site: Site, request: Request, name: str) -> Response:
             return _mail(site, request, account)
         given = {**dict.fromkeys(FLAGS, ""), **request.form}
         settings = _checked_settings(given, account.settings)
+        # The watches come first: a crash in between leaves a form that shows the former settings, to be saved again.
+        site.wiki.notices.take_settings(settings)
         site.accounts.directory.set_settings(account, settings)
-        if (settings.minor, settings.mail) != (account.settings.minor, account.settings.mail):
-            site.wiki.notices.take_settings(settings)
         response = redirect(site_path("settings", saved=1))
         cookies.drop_cookie(response, request, cookies.THEME)
         return response

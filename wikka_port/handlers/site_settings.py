@@ -15,7 +15,7 @@ from wikka_port.accounts.sign_in_form import client_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.files.content_types import PICTURE_TYPES
 from wikka_port.forms import answer_form, form_page
-from wikka_port.kept_settings import SettingsChanged
+from wikka_port.kept_settings import TYPED_BELOW, SettingsChanged
 from wikka_port.markup.formats import FORMATS
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect, unindexed
@@ -56,7 +56,7 @@ def handle_site_settings(site: Site, request: Request, _name: str) -> Response:
         given = {setting: getattr(site.config, field) for field, setting in CONFIGURED.items()}
         values = {
             "fields": {**fields_of(stored.value), **{key: typed[key] for key in FIELDS if key in typed}},
-            "revision": typed.get("revision", stored.revision),
+            "revision": stored.revision if status == 409 else typed.get("revision", stored.revision),
             "registrations": {key: _(words) for key, words in _REGISTRATIONS.items()},
             "formats": {key: _(words) for key, words in FORMATS.items()},
             "given": {setting: value for setting, value in given.items() if value},
@@ -69,7 +69,7 @@ def handle_site_settings(site: Site, request: Request, _name: str) -> Response:
     def change() -> Response:
         given = {key: request.form.get(key, "") for key in FIELDS if key in request.form}
         if request.form.get("revision", "") != stored.revision:
-            raise Refused(str(SettingsChanged()), 409)
+            raise Refused(f"{SettingsChanged()} {_(TYPED_BELOW)}", 409)
         try:
             settings = changed_settings(stored.value, given)
         except BadSetting as bad:

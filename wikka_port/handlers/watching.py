@@ -141,14 +141,15 @@ def handle_inbox(site: Site, request: Request, _name: str) -> Response:
         return form_page(site, request, "inbox.html", status=status, **values)
 
     def change() -> Response:
-        what, place = request.form.get("do", ""), request.form.get("at", "")[:PLACE_CHARS]
-        if is_place(place.encode(errors="replace")):
-            if what == "read":
-                site.wiki.notices.mark_read(time_of_place(place.encode()))
-            elif what == "clear":
-                site.wiki.notices.clear(place)
-            else:
-                site.wiki.notices.remove(place)
+        what, place, notices = request.form.get("do", ""), request.form.get("at", ""), site.wiki.notices
+        if what not in ("read", "clear", "remove") or not is_place(place.encode(errors="replace")):
+            raise Refused(_("Choose what to change."), 400)
+        if what == "read":
+            notices.mark_read(time_of_place(place.encode()))
+        elif what == "clear":
+            notices.clear(place)
+        else:
+            notices.remove(place)
         return redirect(site_path("inbox"))
 
     return answer_form(site, request, form, change)

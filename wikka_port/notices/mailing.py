@@ -14,7 +14,9 @@ server's answer and 4 the mail is sent again with the same Message-ID, which is 
 programs show such a mail once.  Nothing at our end can do more: the server has no call that answers whether it has a
 mail.
 
-A fault of one mail holds up no other: its rows are due RETRY_MS later, and the run goes on.
+A fault of one mail holds up no other: its rows are due RETRY_MS later, and the run goes on.  Each row says so
+(``o:later``) before its notice gets a row of the later time, and goes after that.  So a crash in between leaves rows
+that the next run moves and does not mail.
     the server, or our end, refuses the mail     it is given up after ATTEMPTS
     the connection breaks, or the like           the server may be the cause, so two mails in a row end the run, and a
                                                  mail is given up after FAULTS_MAX, some four days as RFC 5321 has it
@@ -69,6 +71,7 @@ ATTEMPTS: Final = 5  # of a mail that is refused
 FAULTS_MAX: Final = 100  # attempts of a mail that fails otherwise
 FAULTS_IN_ROW: Final = 2  # mails after which a run ends
 _COUNT: Final = b"o:attempts"
+_LATER: Final = b"o:later"  # "DUE:ATTEMPTS" of a row that is being put off
 # Refusals of the very mail: by the server, by our end for want of an extension, or since it cannot be written.
 _REFUSALS: Final = (
     smtplib.SMTPRecipientsRefused,
@@ -169,13 +172,16 @@ class Sender:
 
     def _due(self) -> Iterator[Due]:
         end = b"%013d" % (self._clock() + 1)
-        found = list(self._rows.scan(OUTGOING, limit=MAILS_AT_ONCE))
-        parsed = [(parse_outgoing_row(row), row, cells) for row, cells in found if row < end]
+        read = [one for one in list(self._rows.scan(OUTGOING, limit=MAILS_AT_ONCE)) if one[0] < end]
+        for row, cells in read:
+            if _LATER in cells:
+                self._move(row, cells[_LATER], cells.get(HOW, b""))
+        parsed = [(parse_outgoing_row(row), row, cells) for row, cells in read if _LATER not in cells]
         groups = [
             (account, how, [(place, row, cells) for (_, _, place), row, cells in group])
             for (_, account, how), group in groupby(parsed, key=lambda one: (*one[0][:2], one[2].get(HOW, b"")))
         ]
-        if len(parsed) == MAILS_AT_ONCE and len(groups) > 1 and groups[-1][1] == DAILY:
+        if len(read) == MAILS_AT_ONCE and len(groups) > 1 and groups[-1][1] == DAILY:
             groups.pop()  # it may have more rows than were read
         for account, how, rows in groups:
             step = DIGEST_NOTICES if how == DAILY else 1
@@ -204,16 +210,22 @@ class Sender:
 
     def _postpone(self, due: Due, most: int) -> None:
         """Try a mail again later, its rows at one moment, or give it up after ``most`` attempts."""
-        due_ms = self._clock() + RETRY_MS
-        if due.attempts + 1 < most:
-            how = DAILY if due.is_digest else b""
-            for row in due.rows:
-                _, account, place = parse_outgoing_row(row)
-                later = outgoing_row(due_ms, account, place)
-                self._rows.put(OUTGOING, later, {HOW: how, _COUNT: b"%d" % (due.attempts + 1)})
-        else:
+        if due.attempts + 1 >= most:
             log.warning("a mail of notices failed %d times, and is given up", due.attempts + 1)
-        self._rows.delete_rows(OUTGOING, due.rows)
+            self._rows.delete_rows(OUTGOING, due.rows)
+            return
+        later = b"%d:%d" % (self._clock() + RETRY_MS, due.attempts + 1)
+        for row in due.rows:
+            self._rows.put(OUTGOING, row, {_LATER: later})
+        for row in due.rows:
+            self._move(row, later, DAILY if due.is_digest else b"")
+
+    def _move(self, row: bytes, later: bytes, how: bytes) -> None:
+        """Give the notice of a row that says ``later`` a row of that time; a second call changes nothing."""
+        due_ms, _, attempts = later.partition(b":")
+        _, account, place = parse_outgoing_row(row)
+        self._rows.put(OUTGOING, outgoing_row(int(due_ms), account, place), {HOW: how, _COUNT: attempts})
+        self._rows.delete(OUTGOING, row)
 
 
 def start_sending(sender: Sender, stop: threading.Event | None = None, every_s: float = EVERY_S) -> threading.Thread:

@@ -7,7 +7,11 @@
     : field.tagName === "SELECT" ? [...field.options].some((one) => one.selected !== one.defaultSelected) && field.value !== ""
       : field.type !== "hidden" && field.type !== "submit" && field.value !== (field.defaultValue ?? ""));
   const forms = [...document.querySelectorAll("main form[method=post]")];
-  const labelOf = (field) => (field.closest("fieldset")?.querySelector("legend") ?? field.labels[0])?.firstChild.textContent.trim() ?? "";
+  const wordsOf = (label) => [...label.childNodes].filter((node) => !node.matches?.("input, select, textarea")).map((node) => node.textContent).join(" ");
+  const labelOf = (field) => {
+    const label = field.closest("fieldset")?.querySelector("legend") ?? field.labels[0];
+    return label ? wordsOf(label).replace(/\s+/g, " ").trim() : "";
+  };
   for (const form of forms) {
     form.addEventListener("submit", (event) => {
       const left = forms.filter((other) => other !== form).flatMap((other) => [...other.elements]).find((field) => isChanged(field) && !field.matches(":autofill"));

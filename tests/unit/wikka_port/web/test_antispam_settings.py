@@ -89,6 +89,9 @@ def test_a_mistake_comes_back_as_it_was_typed(web: WikiClient) -> None:
     assert late.status_code == 409
     assert "meanwhile" in late.text
     assert read_policy(web.wiki.rows).policy.page_links == 3
+    assert "The history has what counts now" in late.text
+    assert root.post("/-/antispam", {**root.form_of(late), **USUAL, "page_links": "4"}).status_code == 303
+    assert read_policy(web.wiki.rows).policy.page_links == 4, "nothing has to be typed anew"
 
 
 def test_only_administrators_see_and_change_them(web: WikiClient) -> None:

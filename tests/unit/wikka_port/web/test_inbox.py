@@ -235,3 +235,14 @@ def test_a_time_to_come_marks_nothing_that_comes_until_then(web: WikiClient) -> 
     assert unread(ada) == ""
     bob.save("/Home", "His next edit.")
     assert unread(ada) == "1"
+
+
+@pytest.mark.parametrize(("do", "place"), [("remove", "nonsense"), ("read", ""), ("clear", "0" * 28), ("burn", None)])
+def test_a_form_of_the_inbox_that_makes_no_sense_changes_nothing(web: WikiClient, do: str, place: str | None) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.")
+    form = ada.form("/-/inbox")
+    answer = ada.post("/-/inbox", {**form, "do": do, "at": form["at"] if place is None else place})
+    assert (answer.status_code, "Choose what to change." in answer.text) == (400, True)
+    assert entries(ada) == ["new Home Bob edited"]

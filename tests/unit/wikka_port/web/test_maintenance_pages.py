@@ -141,6 +141,10 @@ def test_dead_letters_are_delivered_again_or_thrown_away(web: WikiClient, root: 
     assert root.post("/-/jobs", {**form, "retry": "1"}).status_code == 303
     assert root.post("/-/jobs", {**form, "discard": "1"}).status_code == 400, "it asks"
     assert root.post("/-/jobs", {**form, "row": "xyz", "retry": "1"}).status_code == 400
+    for buttons in ({}, {"retry": "1", "discard": "1"}):
+        refused = root.post("/-/jobs", {**form, **buttons, "sure": "yes"})
+        assert refused.status_code == 400
+        assert refused.text.count(" checked") == 1, "no other letter is thrown away by a slip"
     assert root.post("/-/jobs", {**form, "row": "", "discard": "1", "sure": "yes"}).status_code == 303
     assert web.wiki.maintenance.done == [
         ("retry", "wiki-indexes", page_key("HomePage")),

@@ -9,6 +9,7 @@ from email.errors import HeaderParseError
 
 import pytest
 
+from tests.support.memory_notices import derive_watchers
 from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
@@ -18,7 +19,7 @@ from wikka_port.config import MailConfig
 from wikka_port.limits import DIGEST_NOTICES, MAILS_AT_ONCE
 from wikka_port.notice_mail import NoticeWriter
 from wikka_port.notices.mailing import ATTEMPTS, FAULTS_IN_ROW, FAULTS_MAX, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
-from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, OUTGOING, due_ms
+from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, OUTGOING, WATCHES, due_ms
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.store import StoreUnavailable
 from wikka_port.texts.catalogue import Languages
@@ -422,3 +423,87 @@ def test_the_settings_offer_mails_only_where_the_wiki_sends_some() -> None:
     without = WikiClient().signed_in("Ada").get("/-/settings").text
     assert 'name="mail"' not in without
     assert "This wiki sends no mails." in without
+
+
+class Falls:
+    """The process ends before the write of that number; counts writes, but for those of the lease."""
+
+    def __init__(self, post: Post, number: int, *writes: str) -> None:
+        self.post, self.left, self.writes = post, number, writes
+        self.usual = post.wiki.rows.asked
+
+    def __enter__(self) -> None:
+        self.post.wiki.rows.asked = self.asked
+
+    def __exit__(self, *_: object) -> None:
+        self.post.wiki.rows.asked = self.usual
+
+    def asked(self, what: str) -> None:
+        if what in self.writes:
+            self.left -= 1
+            if self.left < 0:
+                raise Crash
+        self.usual(what)
+
+
+def did_fall(work: Callable[[], object]) -> bool:
+    try:
+        work()
+    except Crash:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("how", ["now", "daily"])
+def test_a_crash_while_a_mail_is_put_off_sends_no_notice_twice(how: str) -> None:
+    """At each write: the next process has all notices, each in one mail."""
+
+    def refuse(mail: Mail) -> None:
+        raise smtplib.SMTPRecipientsRefused({mail.to: (450, b"later")})
+
+    number, fell = 0, True
+    while fell:
+        post = Post(how)
+        for text in ("One.", "Two.", "Three."):
+            post.edit(text)
+        with Falls(post, number, "rows.put", "rows.delete", "rows.delete_rows"):
+            fell = did_fall(post.sender(deliver=refuse).run)
+        for pause_ms in (0, RETRY_MS, RETRY_MS):
+            post.now += pause_ms + LEASE_MS + 1
+            post.sender().run()
+        told = [found for mail in post.mails for found in re.findall(r"/Home/diff\?a=\d&b=(\d)", mail.text)]
+        assert sorted(told) == ["2", "3", "4"], number
+        assert post.waiting() == 0
+        number += 1
+    assert number > 6, "there were writes to fall before"
+
+
+def test_settings_of_mails_that_a_crash_cuts_short_are_not_half_set() -> None:
+    """At each write: if the form shows what was chosen then notices are mailed, else saving it again does it."""
+    number, fell = 0, True
+    while fell:
+        post = Post("")
+        form = {**post.ada.form("/-/settings"), "do": "looks", "mail": "now"}
+        with Falls(post, number, "rows.put", "rows.change", "rows.delete"):
+            fell = did_fall(lambda: post.ada.post("/-/settings", form))  # noqa: B023
+        derive_watchers(post.wiki.rows, dict(post.wiki.rows.data[WATCHES]))  # the trigger goes on
+        account = post.directory.account("Ada")
+        assert account is not None
+        if account.settings.mail != "now":
+            assert post.ada.post("/-/settings", form).status_code == 303
+        post.edit("An edit.")
+        assert post.sender().run() == 1, number
+        number += 1
+    assert number > 2, "there were writes to fall before"
+
+
+def test_watches_that_lag_behind_the_settings_follow_when_these_are_saved() -> None:
+    """As a crash of an older version left them."""
+    post = Post("")
+    account = post.directory.account("Ada")
+    assert account is not None
+    post.directory.set_settings(account, settings_of({"mail": "now"}))
+    form = {**post.ada.form("/-/settings"), "do": "looks", "mail": "now"}
+    assert post.ada.post("/-/settings", form).status_code == 303
+    post.edit("An edit.")
+    assert post.sender().run() == 1

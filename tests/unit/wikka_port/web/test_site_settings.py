@@ -212,6 +212,11 @@ def test_two_administrators_and_the_history(web: WikiClient, root: WikiClient) -
     assert change(root).status_code == 303
     assert [(one.by, one.value.name) for one in KEPT.history(web.wiki.rows)] == [("Root", "Second"), ("Root", "First")]
     assert "name: Second; registration: closed" in root.get("/-/site").text
+    again = root.post("/-/site", {**form, **root.form_of(late)})
+    assert again.status_code == 409, "it was changed once more"
+    assert "The history has what counts now" in again.text
+    assert root.post("/-/site", {**form, **root.form_of(again)}).status_code == 303
+    assert KEPT.read(web.wiki.rows).value == SiteSettings(name="Late", registration="closed")
     with pytest.raises(SettingsChanged):
         KEPT.write(web.wiki.rows, "", SiteSettings(), by="x", now_ms=1)
 
