@@ -57,3 +57,37 @@ def test_an_administrator_works_by_the_keyboard_alone(browser: Any, wiki: tuple[
     shown = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--accent').trim()")
     assert shown == "#7a1f5c", "the policy of contents lets the sheet in"
     page.context.close()
+
+
+def test_enter_behind_words_to_an_author_accepts_nothing(browser: Any, wiki: tuple[Scene, str]) -> None:
+    """Enter presses the first button of a form, which accepts."""
+    scene, url = wiki
+    page = browser.new_context(base_url=url).new_page()
+    sign_in(page, url, scene, "administrator")
+    page.goto(named("held").at(scene))
+    type_at(page, "main input[name=said]", "No farms, please.")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main [role=alert]")
+    assert scene.wiki.page("Farm") is None
+    assert page.input_value("main input[name=said]") == "No farms, please."
+    press_at(page, "main button[name=refuse]")
+    page.wait_for_url("**/-/held")
+    assert scene.wiki.suggestions.waiting() == []
+    page.context.close()
+
+
+def test_a_field_of_another_form_of_an_account_is_not_left_behind_unnoticed(
+    browser: Any, wiki: tuple[Scene, str]
+) -> None:
+    scene, url = wiki
+    page = browser.new_context(base_url=url).new_page()
+    sign_in(page, url, scene, "administrator")
+    for left, words in (("[name=email]", "Mail address; it may be empty"), ("[name=admin]", "An administrator")):
+        page.goto("/-/users?name=Rita")
+        if "admin" in left:
+            page.check(f"main input{left}")
+        else:
+            page.fill(f"main input{left}", "new@mail.example")
+        page.click("form:has(select[name=status]) button")
+        assert f"You changed “{words}” too" in page.inner_text(".doubt.left")
+    page.context.close()

@@ -39,6 +39,8 @@ from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.search.beside_pages import key_of_comment
+from wikka_port.search.found_documents import Rights, read_documents
 
 SEED = seed(3912)
 STEPS = ("stage", "commit", "apply", "clear")
@@ -215,6 +217,27 @@ def test_lists_of_the_wiki_follow_moves(house: House) -> None:
     wiki.rename_edits("Ada", "Former user 12ab")
     assert listed("Ada") == []
     assert listed("former user 12ab") == [("Other", "two"), ("New", "one")]
+    house.repaired()
+
+
+def test_lists_and_search_show_what_is_committed_and_no_removed_text(house: House) -> None:
+    for step in STEPS:
+        house.wiki.save(step, "A text.", author="Ada", base=0)
+        added(house.wiki, f"secret of {step}", step)
+        added(house.wiki, f"first of {step}", step)
+        assert house.fall(step, lambda wiki: set_state(wiki, 1, REMOVED, step))  # noqa: B023
+        is_done = step != "stage"
+
+        def texts() -> list[str]:
+            listed = [one.comment.text for one in house.wiki.recent_comments(limit=20).found]
+            keys = [key_of_comment(row) for row, _ in house.wiki.rows.scan(COMMENTS)]
+            found = house.wiki.store.run(lambda c: read_documents(c, keys, Rights(), texts=True))
+            assert sorted(one.text.strip() for one in found) == sorted(listed)
+            return listed
+
+        assert (f"secret of {step}" in texts()) != is_done
+        assert house.fall(step, lambda wiki: edited(wiki, 2, f"other of {step}", step))  # noqa: B023
+        assert (f"other of {step}" in texts(), f"first of {step}" in texts()) == (is_done, not is_done)
     house.repaired()
 
 

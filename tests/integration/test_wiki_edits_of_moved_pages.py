@@ -1,4 +1,4 @@
-"""An edit form, a draft and a suggestion know the page that they began from, whatever page has the name by now.
+"""Forms of edits, drafts, suggestions and comments know the page that they began from, whatever page has the name now.
 
 The other page has as many revisions, so the number of a revision cannot tell the two apart.
 """
@@ -19,6 +19,7 @@ from tests.support.wiki_client import WikiClient
 from tests.unit.wikka_port.web.test_conflicts import choosing
 from wikka_port.moving.journal import ABANDONED, INTENT
 from wikka_port.moving.mover import By
+from wikka_port.names import page_key
 from wikka_port.pages import Wiki
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -207,3 +208,22 @@ def test_a_page_that_was_renamed_there_and_back_is_the_same_page(scene: Scene) -
     scene.wiki.mover.rename(f"{scene.page}Before", scene.page, ANN, redirect=False)
     assert scene.sent(form, "under its old name").status_code == 303
     assert [one.number for one in scene.wiki.revisions(scene.page)] == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("which", ["edit", "remove"])
+def test_a_change_of_a_comment_follows_its_page(scene: Scene, which: str) -> None:
+    """Somebody renames the page, with a redirect, while the form is open."""
+    address, new = f"{scene.path}/comments", f"{scene.page}New"
+    assert scene.web.post(address, {**scene.web.form(address), "body": "a", "send": "1"}).status_code == 303
+    form = scene.web.form(f"{address}?{which}=1")
+    scene.wiki.mover.rename(scene.page, new, ANN)
+    body = {"body": "b"} if which == "edit" else {}
+    other = scene.web.other_visitor()
+    stranger = other.post(address, {**other.form(address), which: "1", "history": form["history"], **body, "send": "1"})
+    assert stranger.status_code == 409, "it is somebody else's comment"
+    answer = scene.web.post(address, {**form, **body, "send": "1"})
+    assert (answer.status_code, answer.headers["Location"].partition("?")[0]) == (303, f"/{new}/comments")
+    page = scene.wiki.page(new)
+    assert page is not None
+    (comment,) = scene.wiki.comments.every(page.history or page_key(new), page.comments)
+    assert (comment.text, comment.is_visible) == (("b", True) if which == "edit" else ("a", False))

@@ -21,7 +21,7 @@ from wikka_port.comments.threads import OLDEST
 from wikka_port.drafts import draft_of
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import COMMENT, Review, Suggestion, TooMany
-from wikka_port.handlers.comments import text_complaint
+from wikka_port.handlers.comments import note_moderated, text_complaint
 from wikka_port.handlers.judgement import RETRY_S
 from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.page_rows import Page
@@ -175,5 +175,6 @@ def remove_comment(call: Call) -> Response:
     before = precondition_of(call, takes_new=False)
     _page, comments = _comments(call)
     _take_comment(call)
-    comments.remove(given.number, lambda comment: _check_state(before, comment))
+    removed = comments.remove(given.number, lambda comment: _check_state(before, comment))
+    note_moderated(call.site, call.request, "delete comment", comments.page, removed)
     return no_content()

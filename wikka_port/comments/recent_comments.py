@@ -2,7 +2,8 @@
 
 A list names where comments lie (``comment_lists``); text, author and state are read from the comments themselves, and
 the present name of a page from the rows of names.  So removed comments and those of deleted pages are left out, and a
-list costs some calls for each step of LISTED_STEP rows, however many comments there are.
+list costs some calls for each step of LISTED_STEP rows, however many comments there are.  A change that is committed
+counts, applied or not (``comment_rows``): after a crash a removed text is in no list.
 
 A token, with which a list continues, is the last row that was read, without its salt.
 """
@@ -27,12 +28,17 @@ from wikka_port.comments.comment_lists import (
     user_prefix,
 )
 from wikka_port.comments.comment_rows import (
+    CELLS_FAMILY,
     COMMENT_FAMILY,
     COMMENTS,
+    COMMENTS_HEAD,
     NUMBER_CHARS,
+    STAGED_FAMILY,
     Comment,
+    CommentsHead,
     comment_of,
     comments_in,
+    committed_cells,
     parse_comment_row,
 )
 from wikka_port.limits import LISTED_STEP
@@ -60,6 +66,14 @@ class ListedComment:
     @property
     def beginning(self) -> str:
         return beginning_of(self.comment.text)
+
+
+@dataclass(frozen=True, slots=True)
+class CommentedName:
+    """The present name of a page, and the last change of its comments."""
+
+    name: str
+    head: CommentsHead
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +116,33 @@ def _places(connection: Connection, prefix: bytes, token: bytes, limit: int) -> 
 
 def _comments(connection: Connection, places: Sequence[bytes]) -> Iterator[ListedComment]:
     rows = {place: comment_row_of_list(place) for place in places}
-    stored = dict(rows_in_steps(connection.table(COMMENTS), dict.fromkeys(rows.values()), b"c"))
-    names = names_of_histories(connection, {row[:KEY_BYTES] for row in stored})
+    families = (CELLS_FAMILY, STAGED_FAMILY)
+    stored = dict(rows_in_steps(connection.table(COMMENTS), dict.fromkeys(rows.values()), *families))
+    pages = pages_of_histories(connection, {row[:KEY_BYTES] for row in stored})
     for place, row in rows.items():
         history, number = parse_comment_row(row)
-        if row not in stored or history not in names:
+        if row not in stored or history not in pages:
             continue
-        comment = comment_of(number, stored[row])
-        if comment.is_visible:
-            yield ListedComment(names[history], comment, place.decode(errors="replace"))
+        cells = committed_cells(number, stored[row], pages[history].head)
+        comment = comment_of(number, cells) if cells else None
+        if comment is not None and comment.is_visible:
+            yield ListedComment(pages[history].name, comment, place.decode(errors="replace"))
 
 
-def names_of_histories(connection: Connection, histories: Iterable[bytes]) -> dict[bytes, str]:
-    """Return the present names of the pages, by history; a row of names may lag behind a rename."""
+def pages_of_histories(connection: Connection, histories: Iterable[bytes]) -> dict[bytes, CommentedName]:
+    """Return the pages as they are now, by history; a row of names may lag behind a rename."""
     wanted = {page_row(history): history for history in histories}
     listed = dict(rows_in_steps(connection.table(LISTS), wanted, b"l"))
     possible = [(wanted[row], name) for row, cells in listed.items() for name in names_in(cells)]
     keys = {page_key(name) for _, name in possible}
-    pages: dict[bytes, Cells] = dict(rows_in_steps(connection.table(schema.PAGES), keys, schema.VERSIONCOUNT))
+    columns = (schema.VERSIONCOUNT, COMMENTS_HEAD)
+    pages: dict[bytes, Cells] = dict(rows_in_steps(connection.table(schema.PAGES), keys, *columns))
     found = {}
     for history, name in possible:
-        head = head_of(pages.get(page_key(name), {}))
+        row = pages.get(page_key(name), {})
+        head = head_of(row)
         if head.number and head.place(page_key(name)) == history:
-            found[history] = name
+            found[history] = CommentedName(name, comments_in(row))
     return found
 
 

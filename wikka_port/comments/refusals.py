@@ -23,6 +23,28 @@ class NoSuchComment(CommentRefused):
         super().__init__(_("There is no such comment."))
 
 
+class AlreadySent(CommentRefused):
+    """The form has added a comment of another text before, as from a browser that went back to it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            _(
+                "This form was sent before: comment {number} has the text that it had then. Your text is below: send "
+                "it again, and it is a comment of its own.",
+                number=number,
+            )
+        )
+
+
+class ChangedSince(CommentRefused):
+    """The comment was changed after the text that would take the place of its own was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            _("Its author has changed the comment again since, and the newer text would be lost: refuse this one.")
+        )
+
+
 class ParentGone(CommentRefused):
     """The comment that an answer belongs to was removed, or never was."""
 

@@ -9,11 +9,13 @@
     POST remove, restore           the same for a whole comment
 
 A refused form comes back with its text: 400 (empty), 403 (rights, or an expired or foreign form), 409 (the comment
-that it answers is gone, or too late), 413 (too long), 429 (too many), 503 (the store is unavailable).
+that it answers is gone, the form has sent another text before, or too late), 413 (too long), 429 (too many), 503 (the
+store is unavailable).
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,7 +38,7 @@ from wikka_port.comment_views import (
     order_address,
 )
 from wikka_port.comments.comment_rows import Comment
-from wikka_port.comments.refusals import CommentRefused, NoPageToComment, NoSuchComment, ParentGone
+from wikka_port.comments.refusals import AlreadySent, CommentRefused, NoPageToComment, NoSuchComment, ParentGone
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.comments.threads import ORDERS, THREADED, Part
 from wikka_port.drafts import draft_of, number_in
@@ -52,11 +54,13 @@ from wikka_port.page_rows import Page
 from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import block_sentence, missing_page, sentence
 from wikka_port.request_queues import run_in_slow_lane
-from wikka_port.rights.guarded_comments import GuardedComments
+from wikka_port.rights.guarded_comments import GuardedComments, NotYours
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, number, redirect, wait_before_s
 from wikka_port.texts import N_, _, figure
 from wikka_port.urls import page_path, site_path
+
+log = logging.getLogger(__name__)
 
 EMPTY: Final = N_("There is nothing to send yet: the comment is empty.")
 STALE: Final = N_(
@@ -146,7 +150,7 @@ class _Answer:
             "form": replace(
                 form,
                 form=form.form or secrets.token_hex(ID_BYTES),
-                before=form.before or self.comments.head.number,
+                before=form.before if self.request.method == "POST" else self.comments.head.number,
                 history=form.history or self.comments.history.decode(),
             ),
             "problem": problem,
@@ -198,13 +202,28 @@ def handle_comments(site: Site, request: Request, name: str) -> Response:
     answer = _Answer(site, request, page, site.wiki.comments_of(page, owners_of(site, request)))
     answers, edits, removes, restores = (number(request, one) or 0 for one in _TARGETS)
     form = CommentForm(answer=answers, edit=edits, remove=removes, restore=restores)
-    if form.edit:
-        try:
-            form = replace(form, text=answer.comments.comment_at(form.edit).text)
-        except NoSuchComment:
-            form = replace(form, edit=0)
     block = answer.comments.block
-    return answer.page_with(form, problem="" if block is None else block_sentence(site, block))
+    if block is not None:
+        return answer.page_with(CommentForm(), problem=block_sentence(site, block))
+    try:
+        return answer.page_with(_requested(answer, form))
+    except CommentRefused as refused:
+        status = 404 if isinstance(refused, NoSuchComment) else 409
+        return answer.page_with(CommentForm(), status=status, problem=str(refused))
+
+
+def _requested(answer: _Answer, form: CommentForm) -> CommentForm:
+    """Return the form that an address asks for, with the text of a comment that it changes.
+
+    Raises CommentRefused if the visitor may not make the change, so that nobody types in vain.
+    """
+    comments = answer.comments
+    if form.edit:
+        return replace(form, text=comments.require_edit(form.edit, answer.site.accounts.clock_ms()).text)
+    for target, may in ((form.remove, comments.can_remove), (form.restore, comments.can_restore)):
+        if target and not may(comments.comment_at(target)):
+            raise NotYours
+    return form
 
 
 def _posted(site: Site, request: Request, name: str) -> Response:
@@ -260,6 +279,8 @@ def _sent(answer: _Answer, form: CommentForm) -> Response:
         return answer.page_with(form, status=403, problem=problem)
     except ParentGone as gone:
         return answer.page_with(replace(form, answer=0), status=409, problem=str(gone))
+    except AlreadySent as sent:
+        return answer.page_with(replace(form, form=""), status=409, problem=str(sent))
     except CommentRefused as refused:
         return answer.page_with(form, status=409, problem=str(refused))
     except StoreUnavailable as away:
@@ -270,7 +291,9 @@ def _stopped(answer: _Answer, form: CommentForm) -> Response | None:
     """Return the answer to a text that antispam does not accept, or None.  Raises NotAllowed, StoreUnavailable."""
     site, request = answer.site, answer.request
     answer.comments.require_post()
-    former = answer.comments.require_edit(form.edit, site.accounts.clock_ms()).text if form.edit else ""
+    former = ""  # of a page that was renamed since, whose comments nobody may read here: the commit judges the change
+    if form.edit and not answer.comments.of_form(form.history.encode()).is_of_other_page:
+        former = answer.comments.require_edit(form.edit, site.accounts.clock_ms()).text
     verdict = judged(site, request, "comment", former, form.text)
     if verdict.action == "accept":
         return None
@@ -383,9 +406,11 @@ def _done(answer: _Answer, form: CommentForm) -> Response:
     site, comments, cookie = answer.site, answer.comments.of_form(form.history.encode()), ""
     place = form.target
     if form.remove:
-        comments.remove(form.remove)
+        removed = comments.remove(form.remove)
+        note_moderated(site, answer.request, "delete comment", comments.page, removed)
     elif form.restore:
-        comments.restore(form.restore)
+        restored = comments.restore(form.restore)
+        note_moderated(site, answer.request, "restore comment", comments.page, restored)
     elif form.edit:
         comments.edit(form.edit, form.text, site.accounts.clock_ms())
     else:
@@ -398,6 +423,20 @@ def _done(answer: _Answer, form: CommentForm) -> Response:
     response = redirect(f"{page_path(comments.page, 'comments', order=order, at=place)}#c{place}")
     remember(answer.request, response, cookie)
     return response
+
+
+def note_moderated(site: Site, request: Request, what: str, page: str, comment: Comment | None) -> None:
+    """Note in the audit that somebody else than its author has removed a comment, or brought it back; None: nobody has.
+
+    A failure is only logged, since the change is on disk.
+    """
+    if comment is None:
+        return
+    by, place, network = site.visitor.signature, f"{page}#c{comment.number}", client_of(request).network
+    try:
+        site.accounts.audit.note(what, user=comment.author, by=by, note=place, network=network)
+    except StoreUnavailable as away:
+        log.warning("%s by %s (%s) is not in the audit: %s", what, by, place, away)
 
 
 def _new(answer: _Answer, form: CommentForm, owner: str) -> NewComment:

@@ -6,6 +6,8 @@
     POST refuse                    refuse it, with words to its author; ``all`` as above
     POST withdraw                  the author takes it back
 
+Words and ``accept`` together decide nothing: Enter in the field of the words presses the first button, which accepts.
+
 The text stays readable for its author for 30 days, whatever was decided.  Everybody else gets the
 answer of an address where nothing is.
 """
@@ -28,16 +30,21 @@ from wikka_port.handlers.review_decisions import (
     refuse_review,
     sentences,
 )
+from wikka_port.handlers.waiting_files import NOTHING_CHOSEN
 from wikka_port.limits import ANTISPAM_ENTRY_CHARS, REVIEWS_AT_ONCE
 from wikka_port.names import InvalidName, normalise
 from wikka_port.page_rows import is_revision
 from wikka_port.request_queues import run_in_slow_lane
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect
-from wikka_port.texts import _, _n
+from wikka_port.texts import N_, _, _n
 from wikka_port.urls import page_path, site_path
 
 LISTED: Final = 200
+WORDS_LEFT: Final = N_(
+    "Nothing is decided yet: you typed words, and its author gets them only if it is refused. Press “Refuse it”, or "
+    "empty the field and accept it."
+)
 
 
 def handle_reviews(site: Site, request: Request, _name: str) -> Response:
@@ -82,9 +89,14 @@ def _decided(site: Site, request: Request, found: Suggestion) -> Response:
             refuse_review(site, found, state=WITHDRAWN)
             return redirect(_place(found))
         site.wiki.moves.require_site()
+        accepts = "accept" in fields
+        if accepts == ("refuse" in fields):
+            raise Refused(_(NOTHING_CHOSEN), 400)
+        if accepts and said.strip():
+            raise Refused(_(WORDS_LEFT), 400)
         if "all" in fields:
-            return _of_author(site, request, found, said, accepts="accept" in fields)
-        _decide(site, found, said, accepts="accept" in fields)
+            return _of_author(site, request, found, said, accepts=accepts)
+        _decide(site, found, said, accepts=accepts)
     except NotAccepted as refused:
         raise Refused(str(refused), 409) from None
     return redirect(site_path("held"))

@@ -4,7 +4,9 @@ An accepted edit is saved as its author's, merged with what was saved since.  Th
 the step that saves: an author who was blocked meanwhile, or may not write the page any more, gets nothing saved.
 
 ``accept_review`` saves first and notes the decision then.  Between the two a crash leaves a text that still waits;
-accepting it again finds the page as it is (or the comment of the same form), and changes nothing.
+accepting it again finds the page as it is (or the comment of the same form), and changes nothing.  The decision counts
+an edit or a comment of an account, as a save without a review does (``antispam.submissions``), so that its first edits
+come to an end.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from wikka_port.accounts.audit import note_network
 from wikka_port.accounts.sessions import visitor_of
 from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.judging import Reason, Verdict
-from wikka_port.comments.refusals import CommentRefused
+from wikka_port.antispam.submissions import note_accepted
+from wikka_port.comments.comment_rows import Comment
+from wikka_port.comments.refusals import AlreadySent, ChangedSince, CommentRefused
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.drafts import FormDraft
 from wikka_port.editing.suggestions import (
@@ -80,19 +84,25 @@ def accept_review(site: Site, one: Suggestion) -> Decided:
         raise NotAccepted(_(OVERLAPS)) from None
     except (Refused, PageTooBig, InvalidName, CommentRefused, TooMany) as refused:
         raise NotAccepted(str(refused)) from None
-    _note_accepted(site, one, review)
+    is_new = _note_decision(site, one, review)
+    if is_new and review.kind != SUGGESTION and not review.edit:
+        note_accepted(author)
     _note(site, "review accepted", one, review)
     return Decided(one, review, place)
 
 
-def _note_accepted(site: Site, one: Suggestion, review: Review) -> None:
-    """Note that what waited is saved, even if somebody has decided otherwise meanwhile."""
+def _note_decision(site: Site, one: Suggestion, review: Review) -> bool:
+    """Note that what waited is saved, even if somebody has decided otherwise meanwhile.
+
+    Returns False if somebody has accepted it meanwhile.
+    """
     reviews = site.wiki.reviews
     if reviews.decide(one, ACCEPTED):
-        return
+        return True
     now = reviews.reviewed(review.page, one.id)
-    if now is not None and now.review is not None and now.review.state != ACCEPTED:
-        reviews.decide(now, ACCEPTED)
+    if now is None or now.review is None or now.review.state == ACCEPTED:
+        return False
+    return reviews.decide(now, ACCEPTED)
 
 
 def refuse_review(site: Site, one: Suggestion, said: str = "", state: str = REFUSED) -> Decided:
@@ -113,13 +123,17 @@ def _waiting(one: Suggestion) -> Review:
 
 
 def _author(site: Site, one: Suggestion, review: Review) -> Visitor:
-    """Return the author as a visitor with the rights that the account has now."""
+    """Return the author as a visitor with the rights that the account has now.
+
+    The first address of a network stands for the author's, so that a block of the network counts.
+    """
+    address = review.network.partition("/")[0]
     if one.signed == "visitor":
-        return replace(unregistered(""), signature=one.who, address=review.network)
+        return replace(unregistered(""), signature=one.who, address=address)
     account = site.accounts.directory.account(one.who)
     if account is None or account.status == "deleted":
         raise NotAccepted(_(NOT_HIS, who=one.who))
-    return replace(visitor_of(account, ""), by_key=one.signed == "key", address=review.network)
+    return replace(visitor_of(account, ""), by_key=one.signed == "key", address=address)
 
 
 def _edit(author: Site, one: Suggestion, review: Review) -> str:
@@ -147,21 +161,29 @@ def _comment(author: Site, one: Suggestion, review: Review) -> str:
         raise NotAccepted(_("There is no page {page} any more that could have comments.", page=review.page))
     comments = author.wiki.comments_of(page, [review.browser]).of_form(review.history.encode())
     if review.edit:
-        comments.edit(review.edit, one.text or "", one.time_ms)  # in time if it was when it was sent
+
+        def check(comment: Comment) -> None:
+            if comment.edited_ms > one.time_ms:
+                raise ChangedSince
+
+        comments.edit(review.edit, one.text or "", one.time_ms, check)  # in time if it was when it was sent
         author.wiki.settle("", author.config.settle_s)
         return f"{comments.page}#c{review.edit}"
-    made = comments.add(
-        NewComment(
-            text=one.text or "",
-            author=one.who,
-            signed=one.signed,
-            form=review.form,
-            markup=one.markup,
-            parent=review.parent,
-            browser=review.browser,
-            before=one.base,
-        )
+    new = NewComment(
+        text=one.text or "",
+        author=one.who,
+        signed=one.signed,
+        form=review.form,
+        markup=one.markup,
+        parent=review.parent,
+        browser=review.browser,
+        before=one.base,
     )
+    try:
+        made = comments.add(new)
+    except AlreadySent:  # the form had added another text before this one waited
+        once = hashlib.sha256(new.text.encode("utf-8", "replace")).hexdigest()[:16]
+        made = comments.add(replace(new, form=f"{review.form} {once}"))
     author.wiki.settle("", author.config.settle_s)
     return f"{comments.page}#c{made.number}"
 

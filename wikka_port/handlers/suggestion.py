@@ -28,6 +28,7 @@ from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
 from wikka_port.handlers.judgement import RETRY_S, keep_text
+from wikka_port.handlers.waiting_files import NOTHING_CHOSEN
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
@@ -177,8 +178,11 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     problem = _doubt(site, request, draft)
     if problem:
         return _suggestion_page(site, request, page, found, writer, status=403, problem=problem)
+    takes = "take" in request.form
+    if takes == ("refuse" in request.form):
+        return _suggestion_page(site, request, page, found, writer, status=400, problem=_(NOTHING_CHOSEN))
     kept = site.wiki.suggestions(page.name)
-    if "take" not in request.form:
+    if not takes:
         kept.delete_suggestion(page.name, found.id)
         return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
     site.wiki.access.require(page.name, Privilege.WRITE)

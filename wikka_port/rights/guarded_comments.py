@@ -29,7 +29,7 @@ from wikka_port.comments.comment_rows import (
     Comment,
     CommentsHead,
 )
-from wikka_port.comments.refusals import CommentRefused, NoSuchComment, TooLate
+from wikka_port.comments.refusals import AlreadySent, CommentRefused, NoSuchComment, TooLate
 from wikka_port.comments.stored_comments import Edit, NewComment, StoredComments
 from wikka_port.comments.threads import Part, visible
 from wikka_port.names import page_key
@@ -156,6 +156,11 @@ class GuardedComments:
         changed = history if len(history) == KEY_BYTES else b""
         return GuardedComments(self._comments, self._access, self._visitor, self._page, self._browsers, changed)
 
+    @property
+    def is_of_other_page(self) -> bool:
+        """Whether changes are about comments of a page that has left this name."""
+        return self._changed != self.history
+
     # --- writing -----------------------------------------------------------------------------------
 
     def _allow(self, name: str, rights: PageRights) -> None:
@@ -167,7 +172,11 @@ class GuardedComments:
         self.page = name
 
     def add(self, new: NewComment) -> Comment:
-        return self._comments.add(self.page, self._changed, new, allow=self._allow)
+        """Add a comment, once for each form.  Raises AlreadySent if the form has added one of another text."""
+        made = self._comments.add(self.page, self._changed, new, allow=self._allow)
+        if made.text != new.text:
+            raise AlreadySent(made.number)
+        return made
 
     def edit(self, number: int, text: str, now_ms: int, check: Check = _any_state) -> None:
         """Replace the text of the visitor's own comment.
@@ -188,8 +197,8 @@ class GuardedComments:
 
         self._comments.change(self.page, self._changed, number, edited, allow=self._allow)
 
-    def remove(self, number: int, check: Check = _any_state) -> None:
-        """Remove a comment; its answers stay.
+    def remove(self, number: int, check: Check = _any_state) -> Comment | None:
+        """Remove a comment; its answers stay.  Return it if that changed the comment of somebody else.
 
         Raises NotYours, NoSuchComment, and what ``check`` raises for a comment that is not removed yet.
         """
@@ -201,10 +210,10 @@ class GuardedComments:
             check(comment)
             return replace(comment, state=REMOVED, removed_by=BY_OWNER if self.moderates else BY_AUTHOR)
 
-        self._change_state(number, removed)
+        return self._change_state(number, removed)
 
-    def restore(self, number: int) -> None:
-        """Bring back a removed comment.  Raises NotYours, NoSuchComment."""
+    def restore(self, number: int) -> Comment | None:
+        """Bring back a removed comment; return it as ``remove`` does.  Raises NotYours, NoSuchComment."""
 
         def restored(comment: Comment) -> Comment:
             if comment.is_visible:
@@ -214,12 +223,13 @@ class GuardedComments:
                 raise NotYours
             return replace(comment, state=VISIBLE, removed_by=RESTORED)
 
-        self._change_state(number, restored)
+        return self._change_state(number, restored)
 
     def _check_author(self, comment: Comment) -> None:
         if not (self.moderates or self.is_author(comment)):
             raise NotYours
 
-    def _change_state(self, number: int, change: Edit) -> None:
+    def _change_state(self, number: int, change: Edit) -> Comment | None:
         allow = self._allow_owner if self.moderates else self._allow
-        self._comments.change(self.page, self._changed, number, change, allow=allow)
+        changed = self._comments.change(self.page, self._changed, number, change, allow=allow)
+        return None if changed is None or self.is_author(changed) else changed

@@ -14,8 +14,15 @@ from typing import Final
 
 from columnar.client import Connection
 from wikka_port import schema
-from wikka_port.comments.comment_rows import CELLS_FAMILY, COMMENTS, Comment
-from wikka_port.comments.recent_comments import names_of_histories
+from wikka_port.comments.comment_rows import (
+    CELLS_FAMILY,
+    COMMENTS,
+    STAGED_FAMILY,
+    Comment,
+    committed_cells,
+    parse_comment_row,
+)
+from wikka_port.comments.recent_comments import pages_of_histories
 from wikka_port.files.file_rows import FILE_FAMILY, FILES, CurrentFile, FileVersion, files_in, row_of_version
 from wikka_port.page_languages import ENGLISH
 from wikka_port.page_rows import Cells, autolink_of, head_of, is_there, language_of, markup_of, text_in, time_of
@@ -114,15 +121,18 @@ def _pages(connection: Connection, keys: Sequence[bytes], texts: bool) -> list[D
 
 def _comments(connection: Connection, keys: Sequence[bytes]) -> list[Document]:
     wanted = {row_of_comment(key): key for key in keys}
-    rows = dict(rows_in_steps(connection.table(COMMENTS), wanted, CELLS_FAMILY))
-    names = names_of_histories(connection, {row[:KEY_BYTES] for row in rows}) if rows else {}
+    rows = dict(rows_in_steps(connection.table(COMMENTS), wanted, CELLS_FAMILY, STAGED_FAMILY))
+    pages = pages_of_histories(connection, {row[:KEY_BYTES] for row in rows}) if rows else {}
     found = []
     for row, cells in rows.items():
-        comment, page = comment_in(row, cells), names.get(row[:KEY_BYTES])
-        if comment is not None and page is not None:
+        page = pages.get(row[:KEY_BYTES])
+        if page is None:
+            continue
+        comment = comment_in(row, committed_cells(parse_comment_row(row)[1], cells, page.head))
+        if comment is not None:
             time_ms = max(comment.time_ms, comment.edited_ms)
             text = text_of_comment(comment)
-            found.append(Document(wanted[row], page, comment.author, time_ms, {}, comment, text=text))
+            found.append(Document(wanted[row], page.name, comment.author, time_ms, {}, comment, text=text))
     return found
 
 

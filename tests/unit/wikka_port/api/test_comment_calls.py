@@ -59,6 +59,24 @@ def test_a_comment_is_added_answered_and_removed(scene: ApiScene) -> None:
     assert [(one["state"], one["text"]) for one in owner_sees] == [("deleted", ""), ("shown", "An answer.")]
 
 
+def test_a_removal_of_the_comment_of_somebody_else_is_in_the_audit(scene: ApiScene) -> None:
+    rita, otto = scene.program("Rita"), scene.program("Otto")
+    for number in (1, 2):
+        assert add(otto, f"Words {number}.").status_code == 201
+    assert (remove(otto, 1), remove(rita, 2)) == (204, 204)
+    noted = [one for one in scene.accounts.audit.recent(9) if one.what == "delete comment"]
+    assert [(one.user, one.by, one.note) for one in noted] == [("Otto", "Rita", "Page#c2")]
+
+
+def test_one_id_is_one_text(scene: ApiScene) -> None:
+    otto = scene.program("Otto")
+    assert [add(otto, "Words.", id="mine").status_code for _ in range(2)] == [201, 201]
+    other = add(otto, "Other words.", id="mine")
+    assert (other.status_code, "comment 1 has the text" in other.json["detail"]) == (409, True)
+    found = scene.anonymous.get("/page/comments", name="Page").json["comments"]
+    assert [one["text"] for one in found] == ["Words."]
+
+
 def test_every_change_of_a_comment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "COMMENT_BURST", 3)
     monkeypatch.setattr(limits, "COMMENTS_PER_MINUTE", 1.0)

@@ -20,6 +20,8 @@ OTHERS = {
     r"[Aa]bgelegte Änderung": "unzustellbare Änderung",
     r"\bHinweise\b": "Nachrichten",
 }
+# In a wiki "Seite" is a page.
+SITES = r"\b(sites|other site|another site|name of a site)\b"
 # A block stops an account or a network for a time; the other two are statuses of an account.
 STATUSES = {r"\bsuspend": "still", r"\bban(ned)?\b": "ausschließen|ausgeschlossen"}
 
@@ -45,3 +47,10 @@ def test_blocked_suspended_and_banned_are_three_things() -> None:
     accounts = [german for english, german in said() if re.search("suspended|banned", english)]
     assert len(accounts) >= 6
     assert [one for one in accounts if "sperr" in one.lower()] == []
+
+
+def test_sites_elsewhere_are_no_pages() -> None:
+    """An author who is told to leave out links to other sites must not take out those to other pages."""
+    sites = [(english, german) for english, german in said() if re.search(SITES, english, re.IGNORECASE)]
+    assert len(sites) >= 6
+    assert [pair for pair in sites if "Website" not in pair[1]] == []

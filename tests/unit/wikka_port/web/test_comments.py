@@ -8,6 +8,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.audit import Audit
 from wikka_port.comments.comment_rows import EDITABLE_MS
 from wikka_port.comments.threads import ORDERS
 from wikka_port.limits import COMMENT_CHARS_MAX
@@ -227,3 +228,61 @@ def test_an_action_with_a_wrong_argument_is_a_note_in_its_comment_alone(web: Wik
         assert answer.status_code == 200, path
     assert "is no colour" in web.get("/Home/comments").text
     assert "after" in web.get("/Home/comments").text
+
+
+def test_a_form_that_comes_again_with_another_text_loses_neither(web: WikiClient) -> None:
+    """A browser that goes back shows the form that was sent, with its id."""
+    form = {**web.form(PATH), "send": "1"}
+    assert web.post(PATH, {**form, "body": "First."}).status_code == 303
+    again = web.post(PATH, {**form, "body": "Second & other."})
+    assert again.status_code == 409
+    assert "Second &amp; other.</textarea>" in again.text
+    assert "comment 1 has the text" in again.text
+    assert texts(web) == ["First."]
+    own = {**web.form_of(again), "body": "Second & other.", "send": "1"}
+    assert [web.post(PATH, own).headers["Location"] for _ in range(2)] == [f"{PATH}?at=2#c2"] * 2
+    assert texts(web) == ["First.", "Second &amp; other."]
+
+
+def test_a_refusal_between_two_tries_adds_no_comment_twice(web: WikiClient) -> None:
+    form = {**web.form(PATH), "body": "Once.", "send": "1"}
+    assert web.post(PATH, form).status_code == 303, "and its answer is lost"
+    refused = web.post(PATH, {**form, "csrf": ""})
+    assert refused.status_code == 403
+    third = web.post(PATH, {**web.form_of(refused), "body": "Once.", "send": "1"})
+    assert third.headers["Location"] == f"{PATH}?at=1#c1"
+    assert texts(web) == ["Once."]
+
+
+def test_a_change_that_one_may_not_make_has_no_form(web: WikiClient) -> None:
+    rita, other = web.signed_in("Rita"), web.signed_in("Other")
+    send(rita, "hers")
+    web.now = web.wiki.comments.find_commented("Home").head.at_ms / 1000
+    for query in ("edit", "remove"):
+        shown = other.get(f"{PATH}?{query}=1")
+        assert (shown.status_code, "Only its author can change a comment." in shown.text) == (409, True)
+        assert "hers</textarea>" not in shown.text
+        assert f'name="{query}"' not in shown.text
+        assert "Write a comment" in shown.text
+        assert rita.get(f"{PATH}?{query}=1").status_code == 200
+    assert other.get(f"{PATH}?edit=7").status_code == 404
+    assert send(rita, "", remove="1").status_code == 303
+    assert rita.get(f"{PATH}?restore=1").status_code == 200
+    assert other.get(f"{PATH}?restore=1").status_code == 404
+    send(rita, "another")
+    web.now += EDITABLE_MS / 1000
+    late = rita.get(f"{PATH}?edit=2")
+    assert (late.status_code, "Write another one instead." in late.text) == (409, True)
+
+
+def test_the_audit_has_what_others_than_its_author_do_with_a_comment(web: WikiClient) -> None:
+    rita, owner = web.signed_in("Rita"), web.signed_in("Owner")
+    send(rita, "hers")
+    for browser, query in ((rita, "remove"), (rita, "restore"), (owner, "remove"), (owner, "remove")):
+        assert send(browser, "", **{query: "1"}).status_code == 303
+    assert send(owner, "", restore="1").status_code == 303
+    noted = [(one.what, one.user, one.by, one.note) for one in Audit(web.wiki.rows, lambda: 0).recent(9)]
+    assert sorted(noted) == [
+        ("delete comment", "Rita", "Owner", "Home#c1"),
+        ("restore comment", "Rita", "Owner", "Home#c1"),
+    ]

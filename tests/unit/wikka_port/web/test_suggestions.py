@@ -90,6 +90,17 @@ def test_refused_by_who_may_write_and_withdrawn_by_its_author(web: WikiClient) -
     assert web.wiki.page("P").number == 1
 
 
+@pytest.mark.parametrize("buttons", [(), ("take", "refuse")])
+def test_a_form_without_one_button_decides_nothing(web: WikiClient, buttons: tuple[str, ...]) -> None:
+    suggest(web, "a")
+    olga = web.signed_in("Olga")
+    (found,) = listed(olga)
+    form = olga.form(f"/P/suggestion?id={found}")
+    assert olga.post("/P/suggestion", {**form, **dict.fromkeys(buttons, "1")}).status_code == 400
+    assert listed(olga) == [found]
+    assert web.wiki.page("P").number == 1
+
+
 def test_who_may_write_or_may_not_read_or_is_banned_suggests_nothing(web: WikiClient) -> None:
     banned = web.signed_in("Ben", status="banned")
     assert "Suggest a change</a>" not in banned.get("/P").text
