@@ -431,3 +431,21 @@ def test_lists_of_the_site_keep_their_mistakes_and_one_that_cannot_be_read_admit
         read, write = (effective("ForMembers", rights, rules, one)[0] for one in (Privilege.READ, Privilege.WRITE))
         assert (read.text, write.text) == ("+ members", "!*")
         assert [verdict(read, name, {}).allowed for name in (None, "AdaLovelace")] == [False, True]
+
+
+def test_pages_that_the_old_site_closes_come_closed_into_a_wiki_with_lists_of_its_own(
+    wiki: Wiki, store: StoreThread, tmp_path: Path
+) -> None:
+    old = WikkaWiki("1.4.2")
+    for tag in ("ForMembers", "ForAll"):
+        old.add_page(tag, "text", "2012-01-01 00:00:00")
+    old.add_acl("ForAll", "*", "+")
+    config = CONFIG.replace("'default_read_acl' => '*'", "'default_read_acl' => '+'")
+    wiki.rights.change_rules("", {Privilege.READ: "*", Privilege.WRITE: "Ada"}, wiki.rights.present_rules())
+    for _passed in range(2):
+        done = move(store, tmp_path, old, config=config)
+        assert done.exit_code == 0, done.output
+        assert "the site has lists of its own already" in done.output
+        own = wiki.rights.of(["ForMembers", "ForAll"])
+        assert own["ForMembers"].lists[Privilege.READ] == own["ForMembers"].lists[Privilege.WRITE] == "+"
+        assert own["ForAll"].lists[Privilege.READ] == "*"

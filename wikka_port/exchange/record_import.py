@@ -1,6 +1,7 @@
 """Records into a wiki, and the comparison of both sides: the way back of every form.
 
-    1. the site's lists, where this wiki has none for the same prefix
+    1. the site's lists, where this wiki has none for the same prefix; where it has others, a page that the source's
+       close gets these as its own (``ClosedSource``)
     2. rights of pages, before their revisions, unless somebody changed them here
     3. revisions, through ``importer``: what is here is left alone, and what was written here stays
     4. rights of pages that everybody may read from now on, and of those that had none of their own
@@ -31,8 +32,10 @@ from wikka_port.exchange.records import (
     FileRecord,
     PageRecord,
     ReadSource,
+    RecordedFile,
     RecordedPage,
     RevisionRecord,
+    SiteRecord,
     comment_digest,
     deletion_digest,
     file_digest,
@@ -44,7 +47,7 @@ from wikka_port.limits import NAMED_MISMATCHES
 from wikka_port.moving.refusals import BadRevision
 from wikka_port.pages import Wiki
 from wikka_port.rights.acl import BadList
-from wikka_port.rights.rules import Privilege
+from wikka_port.rights.rules import NO_RULES, Privilege, Rules, closed_lists
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.wikkawiki.rights_move import Lists, RightsMove, RightsReport
 
@@ -100,6 +103,7 @@ class RecordImport:
         known = self._wiki.rights.present_rules().cells
         site = self._move_site()
         has_rights = site is not None
+        self._source = self._closed(self._source)
         report = RightsReport()
         move = RightsMove(self._wiki.rights, report)
         if has_rights:
@@ -135,6 +139,14 @@ class RecordImport:
             record = page.record
             yield record.name, record.owner, {Privilege(one): text for one, text in record.lists.items()}
 
+    def _closed(self, source: ReadSource) -> ReadSource:
+        """Return the source with the own lists that its pages need here."""
+        site, here = source.site(), self._wiki.rights.present_rules()
+        theirs = NO_RULES
+        for prefix, lists in ({} if site is None else site.lists).items():
+            theirs = theirs.with_lists(prefix, {Privilege(one): text for one, text in lists.items()})
+        return ClosedSource(source, theirs, here)
+
     def _move_site(self) -> list[str] | None:
         """Set the lists of prefixes that have none here.  Returns lines for a person, or None without rights.
 
@@ -151,7 +163,9 @@ class RecordImport:
             if there == lists:
                 continue
             if there:
-                said.append(f"the lists for {called} are others here: they stay")
+                said.append(
+                    f"the lists for {called} are others here: they stay, and pages that theirs close keep theirs"
+                )
                 continue
             given = {Privilege(one): text for one, text in lists.items()}
             try:
@@ -165,6 +179,49 @@ class RecordImport:
                 raise ExportError("somebody has just changed the lists of this wiki: import again") from None
             said.append(f"the lists for {called} were set")
         return said
+
+
+class ClosedSource:
+    """A source each of whose pages is as closed as its site's lists have it, where this wiki's lists are others."""
+
+    def __init__(self, source: ReadSource, theirs: Rules, receiving: Rules) -> None:
+        self._source = source
+        self._theirs = theirs
+        self._receiving = receiving
+
+    @property
+    def consumed(self) -> int:
+        return self._source.consumed
+
+    @property
+    def remarks(self) -> list[str]:
+        return self._source.remarks
+
+    def site(self) -> SiteRecord | None:
+        return self._source.site()
+
+    def pages(self) -> Iterator[RecordedPage]:
+        for page in self._source.pages():
+            own = {Privilege(one): text for one, text in page.record.lists.items()}
+            lists = closed_lists(page.record.name, own, self._theirs, self._receiving)
+            yield ClosedPage(page, replace(page.record, lists={str(one): text for one, text in lists.items()}))
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPage:
+    """A page of a ClosedSource."""
+
+    page: RecordedPage
+    record: PageRecord
+
+    def revisions(self) -> Iterator[RevisionRecord]:
+        return self.page.revisions()
+
+    def files(self) -> Iterator[RecordedFile]:
+        return self.page.files()
+
+    def comments(self) -> Iterator[CommentRecord]:
+        return self.page.comments()
 
 
 class RecordComparison:

@@ -29,7 +29,7 @@ from enum import StrEnum
 from typing import Final
 
 from wikka_port.names import InvalidName, normalise
-from wikka_port.rights.acl import AccessList, read_list
+from wikka_port.rights.acl import AccessList, lets_all_in, read_list
 from wikka_port.rights.blocks import Blocks
 from wikka_port.schema import folded
 from wikka_port.texts import _
@@ -239,3 +239,18 @@ def effective(name: str, rights: PageRights, rules: Rules, privilege: Privilege)
     """Return the list that counts for a page, and its origin."""
     own = rights.lists.get(privilege)
     return rules.list_for(name, privilege) if own is None else (read_list(own), OF_PAGE)
+
+
+def closed_lists(name: str, lists: Mapping[Privilege, str], theirs: Rules, here: Rules) -> dict[Privilege, str]:
+    """Return the own lists of a page that comes from a wiki of other rules, ``theirs``.
+
+    A list of ``theirs`` that closes the page becomes its own, if another one would count ``here``.  A page that
+    ``theirs`` let everybody into has the list that counts here.
+    """
+    found = dict(lists)
+    for privilege in LISTED:
+        there = theirs.list_for(name, privilege)[0]
+        if privilege in found or lets_all_in(there) or there.text == here.list_for(name, privilege)[0].text:
+            continue
+        found[privilege] = there.text
+    return found

@@ -27,13 +27,21 @@ from wikka_port.imports.source_folder import SourceFolder
 from wikka_port.moving.mover import By
 from wikka_port.pages import Wiki
 from wikka_port.rights.acl import BadList
+from wikka_port.rights.rules import NO_RULES, closed_lists
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.schema import folded
 from wikka_port.wikkawiki.account_move import AccountMove, AccountReport, AccountSource, compare_accounts
 from wikka_port.wikkawiki.comment_move import CommentMove, CommentReport, CommentSource, compare_comments
 from wikka_port.wikkawiki.comparison import Compared, compare_pages
 from wikka_port.wikkawiki.php_config import Config
-from wikka_port.wikkawiki.rights_move import RightsMove, RightsReport, RightsSource, compare_rights, default_lists
+from wikka_port.wikkawiki.rights_move import (
+    Lists,
+    RightsMove,
+    RightsReport,
+    RightsSource,
+    compare_rights,
+    default_lists,
+)
 from wikka_port.wikkawiki.site_move import OldSite, bring_site
 from wikka_port.wikkawiki.source_database import Source
 from wikka_port.wikkawiki.source_pages import SourcePages
@@ -98,19 +106,21 @@ class Migrator:
         site = [*self._said_of_administrators(), *self._move_default_lists()]
         site += bring_site(self._wiki, self._site, str(self._zone))
         whole = self._pages(0)
-        rights = RightsMove(self._wiki.rights, self._rights_report)
-        rights.prepare(RightsSource(self._source, whole, self._rights_report))
+        rights, close = RightsMove(self._wiki.rights, self._rights_report), self._closing()
+        rights.prepare(RightsSource(self._source, whole, self._rights_report, close))
         is_new = self._rights_report.added or self._rights_report.written
         if is_new or self._wiki.rights.present_rules().cells != known:
             self._pause(_SPREAD_S)
         importer = Importer.from_parts(self._wiki, self._pages, origin=origin, restart=restart, progress=progress)
         pages = importer.parts
         summary = importer.run()
-        rights.finish(RightsSource(self._source, whole, RightsReport()))
+        rights.finish(RightsSource(self._source, whole, RightsReport(), close))
         assert isinstance(pages, SourcePages)
         compared = [
             compare_pages(self._wiki, whole, summary.stored.deleted),
-            compare_rights(self._wiki.rights, RightsSource(self._source, whole, RightsReport()), self._rights_report),
+            compare_rights(
+                self._wiki.rights, RightsSource(self._source, whole, RightsReport(), close), self._rights_report
+            ),
             compare_accounts(self._accounts.directory, self._account_source(AccountReport()), self._account_report),
         ]
         comments = self._move_comments(whole, compared)
@@ -161,7 +171,7 @@ class Migrator:
         if not lists or there == lists:
             return said
         if there:
-            return ["the site has lists of its own already: those of the configuration are left out"]
+            return ["the site has lists of its own already: pages that the source's close get these as their own"]
         try:
             self._wiki.rights.change_rules("", lists, rules, imported=True)
         except BadList as problem:
@@ -169,6 +179,12 @@ class Migrator:
         except RightsChanged:
             raise ListsNotSet("somebody has just changed the lists of this wiki: call the command again") from None
         return said
+
+    def _closing(self) -> Callable[[str, Lists], Lists]:
+        """Return the lists of pages that come under the lists of this wiki, by name and own lists."""
+        here = self._wiki.rights.present_rules()
+        theirs = NO_RULES.with_lists("", default_lists(self._config)[0]) if self._has_config else NO_RULES
+        return lambda name, lists: closed_lists(name, lists, theirs, here)
 
 
 def administrators_of(config: Config | None) -> list[str] | None:

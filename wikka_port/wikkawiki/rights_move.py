@@ -14,7 +14,7 @@ becomes both lists.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -61,10 +61,18 @@ def token_of(owner: str, lists: Lists) -> str:
 class RightsSource:
     """The rights of all pages of the source, by the names that the pages have here."""
 
-    def __init__(self, source: Source, pages: SourcePages, report: RightsReport) -> None:
+    def __init__(
+        self,
+        source: Source,
+        pages: SourcePages,
+        report: RightsReport,
+        close: Callable[[str, Lists], Lists] = lambda _name, lists: lists,
+    ) -> None:
+        """Take ``close``, which returns the lists that a page of this name and these lists gets here."""
         self._source = source
         self._pages = pages
         self._report = report
+        self._close = close
         self._used: set[str] = set()
 
     def __iter__(self) -> Iterator[tuple[str, str, Lists]]:
@@ -74,7 +82,7 @@ class RightsSource:
         for tag, name, owner in self._pages.owners():
             if name not in seen:
                 seen = {name}  # the tags of a page follow one another
-                yield name, owner, self._of_page(lists, tag)
+                yield name, owner, self._close(name, self._of_page(lists, tag))
         self._report.without_page.extend(sorted(tag for tag in lists.keys() - self._used if tag != self._key(tag)))
 
     def _key(self, tag: str) -> str:
