@@ -47,7 +47,7 @@ def test_what_was_in_time_counts_good_answers_alone() -> None:
 def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> None:
     out = tmp_path / "found.json"
     with FakeWiki() as wiki:
-        result = command(trace, "--target", wiki.url, "--number", "1,3", "--duration", "150ms", "--json", out)
+        result = command(trace, "--target", wiki.url, "--number", "1,3", "--duration", "1s", "--json", out)
         assert result.exit_code == 0, result.output
         assert wiki.connections <= 3 + 2, "a client keeps its connection; the check of the target had its own"
         assert "A closed loop hides stalls" in result.output
@@ -55,7 +55,7 @@ def test_each_number_of_clients_is_a_stretch(trace: Path, tmp_path: Path) -> Non
         assert piped.exit_code == 0, piped.output
         more = tmp_path / "more.trace"
         more.write_text("1 1190146200.000 http://w/More -\n")
-        both = command(trace, more, "--target", wiki.url, "--number", "30", "--duration", "150ms")
+        both = command(trace, more, "--target", wiki.url, "--number", "30", "--duration", "1s")
         assert both.exit_code == 0, both.output
         assert {"/More", "/Page_7"} <= set(wiki.gets), "several files, as all commands take them"
     found = json.loads(out.read_text())
