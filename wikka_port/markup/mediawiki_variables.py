@@ -69,7 +69,7 @@ def _query(draft: Draft, given: Mapping[str, str]) -> str:
 
 def _full(dialect: Dialect, page: str, query: str) -> str:
     """Return the address of a page at the dump's site; "" if it is unknown."""
-    written = quote(dialect.title(spaced(page)).replace(" ", "_"), safe=SITE_SAFE)
+    written = quote(dialect.title(spaced(page.removeprefix(":"))).replace(" ", "_"), safe=SITE_SAFE)
     address = page_address(dialect.base, written)
     if not address or not query:
         return address

@@ -94,6 +94,7 @@ def test_other_functions_and_unpaired_braces_make_no_simple_template(body: str) 
         ("[[{{#if:x|Dog|Cat}}|{{#if:x|d}}]] [http://a.b/{{#if:x|c}} {{#if:x|d}}]", "[[Dog | d]] [[http://a.b/c | d]]"),
         ("{{hello|{{#if:x|a=b}}}} {{hello|{{#if:x|<b>c</b>}}}}", "Hello a=b Hello **c**"),
         ("<nowiki>{{#if:x|y}}</nowiki> <!-- {{#if:x|y}} -->b", '""{{#if:x|y}}"" b'),
+        ("{|\n| style=\"color:{{#if:x|#fff}}\" bgcolor={{#if:x|#fff}} | a\n|}", "||a||"),
         ("{{#if:x|{{{!}}\n{{!}} a\n{{!}}}\n}}", "||a||"),
         ("b{{#if:x|{{{!}}\n{{!}} a\n{{!}}}\n}}", "b\n\n||a||"),
         ("''{{#if:x|a}}'' == {{uc:b}} ==", '//a// ""=="" B ""==""'),

@@ -142,6 +142,8 @@ def test_a_note_in_the_target_of_a_link_is_kept() -> None:
     [
         (BASE, "[{{fullurl:A|action=edit}} the page]",
          "[[https://aa.wikipedia.org/w/index.php?title=A&action=edit | the page]]"),
+        (BASE, "[{{fullurl::A|action=edit}} the page]",
+         "[[https://aa.wikipedia.org/w/index.php?title=A&action=edit | the page]]"),
         (BASE, "[{{SERVER}}/w/x about]", "[[https://aa.wikipedia.org/w/x | about]]"),
         (BASE, "[{{SERVER}}{{localurl:User:A b|a=1}} x]",
          "[[https://aa.wikipedia.org/w/index.php?title=User:A_b&a=1 | x]]"),

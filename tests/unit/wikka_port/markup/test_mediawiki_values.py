@@ -29,6 +29,8 @@ from wikka_port.markup.mediawiki_values import (
         ("1 + 2 * 3", "7"),
         ("(1 + 2) * 3", "9"),
         ("2 ^ 3 * 2", "16"),
+        ("10 - 2 - 3", "5"),
+        ("8 / 4 / 2", "1"),
         ("-2 ^ 2", "4"),  # as in MediaWiki, whose sign binds more
         ("7 mod 3 + -7 mod 3", "0"),
         ("7.5 fmod 2", "1.5"),
