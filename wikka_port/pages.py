@@ -89,6 +89,7 @@ from wikka_port.page_rows import (
 from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
+from wikka_port.schema import Head
 from wikka_port.store import NotPrepared, Store, StoreUnavailable, check_and_put, rows_in_steps
 
 __all__ = [
@@ -108,6 +109,7 @@ Indexes = Literal["triggers", "application"]
 _NO_CELLS: Final[Cells] = MappingProxyType({})
 _SAVES: Final = 4  # attempts if only the rights of the page changed meanwhile
 
+BeforeSave = Callable[[Head], object]  # takes the revision to be saved
 Allow = Callable[[PageRights, bool], None]  # takes the page's rights and whether it exists; raises if not allowed
 
 
@@ -241,9 +243,12 @@ class Wiki(Listings, Histories):
         stored: StoredPage | None = None,
         notify: str | None = None,
         mentions: Collection[str] = (),
+        before_save: BeforeSave = lambda head: None,
         **given: Unpack[Writing],
     ) -> Saved:
         """Make ``body`` the newest revision, and return once it is on disk.
+
+        ``before_save`` is called before step 2, at each attempt.
 
         ``notify`` is the account whose edit it is, "" for none: then watchers are notified, and the accounts
         ``mentions``; with None nobody is.
@@ -257,6 +262,7 @@ class Wiki(Listings, Histories):
         for _ in range(_SAVES):
             stored = self._page_to_save(name, base, base_token, allow, stored)
             draft = draft_after(stored.row, name=name, body=body, time_ms=at, stored=stored, **given)
+            before_save(draft.head)
             self.stage([draft])
             try:
                 further = {} if notify is None else notify_cell(draft, notify, mentions)

@@ -43,6 +43,7 @@ from wikka_port.notice_mail import make_sender
 from wikka_port.notices.mailing import start_sending
 from wikka_port.pages import StoreUnavailable, Wiki
 from wikka_port.preparation import TABLES
+from wikka_port.rights.adoption import Adoption
 from wikka_port.served_settings import ServedSettings
 from wikka_port.store import Store
 from wikka_port.wsgi_worker import BACKLOG, DRAIN_S, make_worker
@@ -136,7 +137,7 @@ def serve_in_process(
         signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     ready()
     start_resuming(wiki)
-    start_sweeping(wiki.files.sweep)
+    start_sweeping(wiki.files.sweep, Adoption(wiki).run, wiki.files.waiting.unfinished)
     if config.mail is not None:
         start_sending(make_sender(wiki, config))
     worker.run(may_continue)

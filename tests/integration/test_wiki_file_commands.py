@@ -145,7 +145,7 @@ def test_the_sweep_takes_uploads_of_yesterday(wiki: Wiki, wikka: Wikka) -> None:
         writer.finish_part()
         old.store.close()
     swept = wikka("sweep", "--json")
-    assert json.loads(swept.stdout) == {"uploads": 1, "contents": 0, "bytes": 0}
+    assert json.loads(swept.stdout) == {"uploads": 1, "contents": 0, "bytes": 0, "adopted": 0}
     assert (keys(wiki, UPLOADS), keys(wiki, CHUNKS)) == (1, chunks + 1)
     assert wiki.files.sweep.run_if_due() is not None
     assert wiki.files.sweep.run_if_due() is None, "another process has swept within the hour"

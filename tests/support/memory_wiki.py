@@ -50,7 +50,7 @@ from wikka_port.page_rows import is_revision
 from wikka_port.pages import Conflict, Page, PageTooBig, Revision, Saved, StoredPage, StoreUnavailable
 from wikka_port.rights.rules import RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
-from wikka_port.schema import NO_HEAD, change_row, folded, name_row, parse_head, revision_token
+from wikka_port.schema import NO_HEAD, Head, change_row, folded, name_row, parse_head, revision_token
 from wikka_port.search.found_documents import Readable, Rights
 from wikka_port.search.nearest import ranked
 from wikka_port.search.page_text import Places, headings
@@ -168,7 +168,6 @@ class MemoryWiki:
             raise StoreUnavailable("memory", "it is away")
 
     # -- pages
-
     def page(self, name: str) -> Page | None:
         self._asked("page")
         asked = self.rights.memory.asking()
@@ -247,6 +246,7 @@ class MemoryWiki:
         stored: StoredPage | None = None,
         notify: str | None = None,
         mentions: tuple[str, ...] = (),
+        before_save: Callable[[Head], object] = lambda head: None,
     ) -> Saved:
         self._asked("save")
         name = normalise(name)
@@ -278,6 +278,7 @@ class MemoryWiki:
                 language=old.language if language is None or (language == "en" and not old.language) else language,
             )
             token = revision_token(name, page.number, page.time_ms, author, note, body, old.token.encode())
+            before_save(Head(page.number, token))
             page = replace(page, token=token.decode())
             self._pages[name] = [*kept, page]
             self._put_cells(page)

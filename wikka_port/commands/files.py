@@ -22,6 +22,7 @@ from wikka_port.files.file_rows import CurrentFile, FileVersion, lookup_key
 from wikka_port.files.refusals import FileConflict, FileRefused, MissingContent, NoSuchFile
 from wikka_port.names import InvalidName
 from wikka_port.pages import Wiki
+from wikka_port.rights.adoption import Adoption
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.guarded_files import GuardedFiles
@@ -319,12 +320,13 @@ def erase(page: str, name: str, number: int, note: str, yes: bool, as_json: bool
 def sweep(as_json: bool, store: StoreOptions) -> None:
     """Remove contents that no version has any more, and uploads that broke off more than a day ago.
 
-    A wiki that serves does it each hour.
+    Files that wait for a page which their owner has saved become its files. A wiki that serves does both each hour.
     """
     with _opened(store) as wiki:
-        swept = wiki.files.sweep.run()
-    data = {"uploads": swept.uploads, "contents": swept.contents, "bytes": swept.size_bytes}
+        adopted, swept = Adoption(wiki).run(), wiki.files.sweep.run()
+    data = {"uploads": swept.uploads, "contents": swept.contents, "bytes": swept.size_bytes, "adopted": adopted}
     said = f"{swept.uploads:,} uploads and {swept.contents:,} contents of {swept.size_bytes:,} bytes removed"
+    said += f", {adopted:,} files given to the pages for which they waited" if adopted else ""
     _say(as_json, data, said)
 
 

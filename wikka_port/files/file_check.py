@@ -55,6 +55,7 @@ from wikka_port.files.file_rows import (
     parse_current_file,
     places_in,
     reference_column,
+    saves_in,
     versions_of_page,
     waiting_column,
 )
@@ -268,6 +269,9 @@ class FileCheck:
                     if place not in there:
                         column = waiting_column(place)
                         yield Difference(Kind.STALE, UPLOADS, row, column, None, cells[column], self._now)
+                for save in () if there else saves_in(cells):
+                    if self._is_old(save.time_ms):
+                        yield Difference(Kind.STALE, UPLOADS, row, save.column, None, cells[save.column], self._now)
 
     def _of_places(self) -> Iterator[Difference]:
         left, live = set(self._chunks), set[bytes]()

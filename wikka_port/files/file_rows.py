@@ -24,6 +24,7 @@ key.
     u:...       ``Upload``; ``u:time`` is 0 once the sweep has taken the upload.  In the row SWEPT_ROW it is the time
                 of the last sweep: whoever changes it sweeps
     u:PLACE     in a row "page:...": the upload at that place waits; the value is the time in ms
+    u:save:HEAD in such a row: the owner saves this revision of the page (``pages``); the value is "TIME NETWORK"
 
 The protocol of an upload (one call of the store each; U marks the place of the new chunks):
     1. begin    uploads[U] is put                                          state open
@@ -46,6 +47,10 @@ left to the sweep, since the request that has it may be about to claim them in s
 A page that is not saved yet has no row for step 7.  Its upload waits after step 3 (``waiting``): u:PLACE is put, then
 the state becomes "waiting", for WAITING_MS.  Once the page is saved, its author's uploads go on with step 4.  u:PLACE
 is deleted before the upload's own row, so it names no upload that is not there.
+
+A save of the page by an owner with a row "page:..." puts u:save:HEAD there before it stages its revision, with the
+number, token and history of that revision.  If nothing follows the commit, this proves afterwards whose the page is
+(``rights.adoption``).  The cell goes with the last upload of the row, or with its age.
 
 The sweep of a content that no row of ``blob_refs`` names:
     a. mark     blobs[sha]: "live:P" -> "sweeping:P:MARK"                  one checkAndPut; MARK is the sweep's own
@@ -113,6 +118,7 @@ ERASED: Final = b"v:erased"
 _RENAMED: Final = "author"  # in the place of a digest
 SWEPT_ROW: Final = b"~swept"  # in ``uploads``
 _OF_PAGE: Final = b"page:"  # in ``uploads``: no place
+_SAVE: Final = b"u:save:"
 UPLOAD_STATE: Final = b"u:state"
 UPLOAD_WRITER: Final = b"u:writer"
 UPLOAD_STORED: Final = b"u:stored"
@@ -123,6 +129,7 @@ SURPLUS: Final = "surplus"  # state of an upload: chunks for the sweep, unless a
 WAITING: Final = "waiting"  # state of an upload of a page that is not saved yet
 WAITING_MS: Final = 30 * 24 * 3600 * 1000  # as long as the draft of such a page is kept
 WAITING_MAX: Final = 100  # files of one owner that wait for one page
+SAVES_MAX: Final = 8  # noted saves of one owner of one page; one more displaces the oldest
 NOT_SAVED: Final = 0  # the number of a file that waits, in the place of its first version's
 COMMIT_MS: Final = 10 * 60 * 1000
 ALT_CHARS_MAX: Final = 500  # a description of a picture; it is in the page's row
@@ -399,6 +406,46 @@ def waiting_column(place: bytes) -> bytes:
 
 def is_waiting_row(row: bytes) -> bool:
     return row.startswith(_OF_PAGE)
+
+
+def waiting_rows_begin() -> bytes:
+    return _OF_PAGE
+
+
+def parse_waiting_row(row: bytes) -> tuple[bytes, str]:
+    """Return the key of the page and the owner of ``waiting_row``."""
+    end = len(_OF_PAGE) + KEY_BYTES
+    return row[len(_OF_PAGE) : end], row[end:].decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class NotedSave:
+    """A save of the page by the owner of a row of waiting uploads, which had not been committed then."""
+
+    head: schema.Head  # with the key of the history, whatever it is
+    time_ms: int
+    network: str  # of the owner; blocks are judged by it
+    column: bytes
+
+
+def noted_save(head: schema.Head, key: bytes, time_ms: int, network: str) -> dict[bytes, bytes]:
+    """Return the cell of a save of the revision ``head`` of the page ``key``."""
+    named = schema.Head(head.number, head.token, head.place(key))
+    return {_SAVE + named.pack(): b"%d %s" % (time_ms, network.encode("utf-8", "replace"))}
+
+
+def saves_in(cells: Mapping[bytes, bytes]) -> list[NotedSave]:
+    """Return the saves that a row of waiting uploads names, the newest first.  Damaged cells are left out."""
+    found = []
+    for column, value in cells.items():
+        if column.startswith(_SAVE):
+            time_ms, _blank, network = value.decode(errors="replace").partition(" ")
+            try:
+                head = schema.parse_head(column[len(_SAVE) :])
+                found.append(NotedSave(head, int(time_ms), network, column))
+            except ValueError:
+                continue
+    return sorted(found, key=lambda one: -one.time_ms)
 
 
 def places_in(cells: Mapping[bytes, bytes]) -> list[bytes]:

@@ -275,13 +275,24 @@ class StoredFiles:
     # --- versions ----------------------------------------------------------------------------------
 
     def commit(
-        self, upload: Upload, by: By, *, alt: str = "", replaces: str = "", time_ms: int | None = None, allow: Allow
+        self,
+        upload: Upload,
+        by: By,
+        *,
+        alt: str = "",
+        replaces: str = "",
+        time_ms: int | None = None,
+        history: bytes = b"",
+        allow: Allow,
     ) -> FileVersion:
         """Make a whole upload the newest version of a file of its page, and end it.
 
         ``replaces`` is the token of the version that it replaces, "" for a new name; a file that was removed does not
-        take a name.  An import gives the ``time_ms`` of the version.  Raises FileConflict, TooManyFiles, NoSavedPage,
-        NotAccepted, UploadGone, FilesBusy and what ``allow`` raises; the upload is then as it was.
+        take a name.  An import gives the ``time_ms`` of the version.  ``history`` is that of the page for whose save
+        the upload has waited, if the page may have another name by now.
+
+        Raises FileConflict, TooManyFiles, NoSavedPage, NotAccepted, UploadGone, FilesBusy and what ``allow`` raises;
+        the upload is then as it was.
         """
         assert upload.state == "whole", "settled before"
         upload = self._kept_alive(upload)
@@ -309,7 +320,8 @@ class StoredFiles:
                 metadata=found.metadata,
             )
 
-        version = self.committing.commit_version(upload.page, upload.history, make, allow, upload.place)
+        of = upload.history or history
+        version = self.committing.commit_version(upload.page, of, make, allow, upload.place)
         self.contents.end_upload(upload)
         self.on_step_done("end")
         self._on_committed(version)

@@ -1,6 +1,7 @@
 """The sweep: contents that no version refers to, uploads that ended without a commit, and the versions of a purge.
 
-Other modules let their own sweeps run with it (``sweep_also``): a process has one.
+Other modules let their own sweeps run with it (``sweep_also``): a process has one.  Its loop also has files adopted
+that wait for a page which is saved (``rights.adoption``); these wait a minute, and no hour.
 
 The steps a to e are those of ``file_rows``.  A purge calls ``erase_versions``, which sweeps the contents at once.  All
 others wait for the hourly sweep: of all processes that of one runs, for the row SWEPT_ROW lets one of them begin.
@@ -31,12 +32,13 @@ from wikka_port.files.file_rows import (
     versions_of_page,
 )
 from wikka_port.schema import fields_in
-from wikka_port.store import StoreUnavailable
+from wikka_port.store import NotPrepared, StoreUnavailable
 
 log = logging.getLogger(__name__)
 SWEPT_MAX: Final = 1_000  # contents of one sweep; the next one takes the rest
 EVERY_S: Final = 3_600.0
-START_S: Final = 60.0  # from the start of a process to its first sweep
+TICK_S: Final = 60.0  # of the loop, from the start of a process on
+_TICKS: Final = round(EVERY_S / TICK_S)
 _STEP: Final = 500  # keys that are compared at a time
 _SHA256: Final = b"v:sha256"
 _LAST: Final = b"g"  # after every hexadecimal digit
@@ -178,26 +180,55 @@ class Sweep:
                     self.sweep_content(sha256)
 
 
-def start_sweeping(sweep: Sweep, stop: threading.Event | None = None) -> threading.Thread:
-    """Sweep in a thread, soon and each EVERY_S, if no other process has."""
+def start_sweeping(
+    sweep: Sweep, adopt: Callable[[], int], unfinished: threading.Event, stop: threading.Event | None = None
+) -> threading.Thread:
+    """Sweep in a thread, soon and each EVERY_S, if no other process has.
+
+    ``adopt`` is called at the first tick, after each sweep, and as soon as ``unfinished`` is set.
+    """
     ended = stop or threading.Event()
 
-    def swept() -> None:
-        wait_s = START_S
-        while not ended.wait(wait_s):
-            wait_s = EVERY_S
-            try:
-                found = sweep.run_if_due()
-                if found is not None and found != Swept():
-                    log.info("swept %d uploads, %d contents of %d bytes, %d changes of comments", *_figures(found))
-            except StoreUnavailable as away:
-                log.warning("files are swept in an hour: %s", away)
-            except Exception:
-                log.exception("files are swept in an hour")
+    def ticked() -> None:
+        tick = 0
+        while not ended.wait(TICK_S):
+            if tick % _TICKS == 0 and _has_swept(sweep):
+                unfinished.set()
+            if unfinished.is_set():
+                _adopt(adopt, unfinished)
+            tick += 1
 
-    thread = threading.Thread(target=swept, name="sweep-files", daemon=True)
+    thread = threading.Thread(target=ticked, name="sweep-files", daemon=True)
     thread.start()
     return thread
+
+
+def _has_swept(sweep: Sweep) -> bool:
+    """Sweep if it is due; return whether this process did."""
+    try:
+        found = sweep.run_if_due()
+    except StoreUnavailable as away:
+        log.warning("files are swept in an hour: %s", away)
+        return False
+    except Exception:
+        log.exception("files are swept in an hour")
+        return False
+    if found is not None and found != Swept():
+        log.info("swept %d uploads, %d contents of %d bytes, %d changes of comments", *_figures(found))
+    return found is not None
+
+
+def _adopt(adopt: Callable[[], int], unfinished: threading.Event) -> None:
+    unfinished.clear()  # before: a save that fails meanwhile sets it again
+    try:
+        adopt()
+    except NotPrepared as older:
+        log.warning("files that wait for saved pages are theirs in an hour: %s", older)
+    except StoreUnavailable as away:
+        unfinished.set()
+        log.warning("files that wait for saved pages are theirs in a minute: %s", away)
+    except Exception:
+        log.exception("files that wait for saved pages are theirs in an hour")
 
 
 def _figures(swept: Swept) -> tuple[int, int, int, int]:

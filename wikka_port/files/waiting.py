@@ -2,6 +2,7 @@
 
     upload = waiting.keep(upload, note="", alt="the harbour")     instead of a commit, which needs the page
     waiting.of("New page", owners)                                what an owner has for a page
+    waiting.note_save("New page", owners, head, network)          before the page is saved
     waiting.take(upload)                                          before a commit, once the page is saved
 
 Only the owner finds them.  A waiting upload ends by its commit, by its owner's hand, or after WAITING_MS by the
@@ -12,30 +13,52 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from wikka_port.accounts.rows import Rows
 from wikka_port.files.chunks import is_place
 from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import (
+    COMMIT_MS,
     NOT_SAVED,
+    SAVES_MAX,
     UPLOAD_FIELDS,
     UPLOAD_TIME,
     UPLOAD_WRITER,
     UPLOADS,
     WAITING,
+    WAITING_MS,
     CurrentFile,
+    NotedSave,
     Upload,
+    is_waiting_row,
+    noted_save,
     parse_found,
+    parse_waiting_row,
     places_in,
+    saves_in,
     waiting_column,
     waiting_row,
+    waiting_rows_begin,
 )
 from wikka_port.files.refusals import UploadGone
 from wikka_port.names import page_key
-from wikka_port.schema import fields_in
+from wikka_port.schema import Head, fields_in
+from wikka_port.store import NotPrepared
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """The files of one owner that wait for one page, and the saves of the page by this owner, the newest first."""
+
+    row: bytes
+    page: bytes  # the page's key
+    owner: str
+    places: tuple[bytes, ...]
+    saves: tuple[NotedSave, ...]
 
 
 class WaitingFiles:
@@ -49,6 +72,10 @@ class WaitingFiles:
         self._contents = contents
         self._clock = clock_ms
         self._on_step_done = on_step_done
+        # Set if files may wait for a page that is saved: after a save that was noted, and when a process begins, which
+        # knows nothing of those before it.
+        self.unfinished = threading.Event()
+        self.unfinished.set()
 
     def keep(self, upload: Upload, *, note: str, alt: str) -> Upload:
         """Let a whole upload wait for the first save of its page."""
@@ -66,6 +93,10 @@ class WaitingFiles:
         """Return the uploads of ``owners`` that wait for a page, the oldest first; one call if there are none."""
         wanted = [waiting_row(page_key(page), owner) for owner in owners]
         places = [place for cells in self._rows.rows(UPLOADS, wanted).values() for place in places_in(cells)]
+        return self.at(places, owners)
+
+    def at(self, places: Collection[bytes], owners: Collection[str]) -> list[Upload]:
+        """Return the uploads of ``owners`` at the places that wait, the oldest first."""
         found = [
             Upload(place, **fields_in(Upload, cells))
             for place, cells in self._rows.rows(UPLOADS, places).items()
@@ -73,6 +104,54 @@ class WaitingFiles:
         ]
         own = [one for one in found if one.state == WAITING and one.time_ms and one.owner in owners]
         return sorted(own, key=lambda one: (one.time_ms, one.place))
+
+    # --- the save of the page ----------------------------------------------------------------------
+
+    def note_save(self, page: str, owners: Collection[str], head: Head, network: str) -> bool:
+        """Note that those ``owners`` whose files wait for the page save this revision of it, before they do.
+
+        Returns False if nothing waits, which costs one call of the store.  A folder that is not prepared for files has
+        none.
+        """
+        key = page_key(page)
+        try:
+            rows = self._rows.rows(UPLOADS, [waiting_row(key, owner) for owner in owners])
+        except NotPrepared:
+            return False
+        waiting = {row: cells for row, cells in rows.items() if places_in(cells)}
+        for row, cells in waiting.items():
+            noted = noted_save(head, key, self._clock(), network)
+            self._rows.put(UPLOADS, row, noted)
+            self._on_step_done("save noted")
+            displaced = [one.column for one in saves_in(cells)[SAVES_MAX - 1 :] if one.column not in noted]
+            if displaced:
+                self._rows.delete(UPLOADS, row, displaced)
+        return bool(waiting)
+
+    def forget_saves(self, page: str, owners: Collection[str]) -> None:
+        """Delete the noted saves of a page for which nothing of ``owners`` waits any more."""
+        rows = self._rows.rows(UPLOADS, [waiting_row(page_key(page), owner) for owner in owners])
+        for row, cells in rows.items():
+            noted = [one.column for one in saves_in(cells)]
+            if noted and not places_in(cells):
+                self._rows.delete(UPLOADS, row, noted)
+
+    def rows(self) -> Iterator[WaitingRow]:
+        """Yield what waits, by page and owner.  O(what waits)."""
+        for row, cells in self._rows.scan(UPLOADS, waiting_rows_begin()):
+            if not is_waiting_row(row):
+                return
+            page, owner = parse_waiting_row(row)
+            yield WaitingRow(row, page, owner, tuple(places_in(cells)), tuple(saves_in(cells)))
+
+    def forget_old_saves(self, found: WaitingRow) -> None:
+        """Delete the noted saves of a row that prove nothing any more, since nothing waits, or they are too old."""
+        age_ms = WAITING_MS if found.places else COMMIT_MS
+        old = [one.column for one in found.saves if self._clock() - one.time_ms > age_ms]
+        if old:
+            self._rows.delete(UPLOADS, found.row, old)
+
+    # --- one upload --------------------------------------------------------------------------------
 
     def describe(self, upload: Upload, alt: str) -> None:
         """Give a waiting picture another description.  Raises UploadGone."""
@@ -102,6 +181,13 @@ class WaitingFiles:
         """Remove the writer from the row of an upload that had ended before it was put (plain HBase)."""
         if not self._rows.is_atomic and not self._rows.row(UPLOADS, place, [UPLOAD_TIME]):
             self._rows.delete(UPLOADS, place)
+
+    def release_taken(self, upload: Upload, taken: Upload) -> None:
+        """Let an upload that was ``taken``, and not committed, wait on as before, until it would have ended."""
+        before, after = {UPLOAD_TIME: b"%d" % taken.time_ms}, {UPLOAD_TIME: b"%d" % upload.time_ms}
+        self._rows.change(UPLOADS, upload.place, before, after)
+        writer = taken.writer.encode()
+        self._rows.change(UPLOADS, upload.place, {UPLOAD_WRITER: writer}, {UPLOAD_WRITER: b""})
 
     def forget(self, owner: str) -> int:
         """Throw away all that waits of ``owner``; return the number.  O(all uploads under way).

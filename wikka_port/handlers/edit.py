@@ -175,14 +175,15 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
         edit = JudgedEdit(draft) if was_stored else judged_edit(site, request, name, draft)
         if edit.answer is not None:
             return edit.answer
-        saved = save_edit(site, name, edit.draft, was_stored=was_stored, stored=edit.stored)
+        owners = owners_of(site, request) if is_of_new_page(request, draft) else []
+        saved = save_edit(site, name, edit.draft, was_stored=was_stored, stored=edit.stored, owners=owners)
     except Unmerged as conflict:
         return conflict_page(site, request, name, conflict)
     except (NotAllowed, PageTooBig, Refused, StoreUnavailable) as problem:
         return refused_edit(site, request, name, draft, problem)
     forget_draft(site, request, name, draft)
-    if is_of_new_page(request, draft):
-        adopt(site, name, owners_of(site, request))
+    if owners:
+        adopt(site, name, owners)
     if saved.saved is not None:
         note_network_of(site, request, name, saved.saved)
         note_accepted(site)

@@ -145,9 +145,10 @@ def _edit(author: Site, one: Suggestion, review: Review) -> str:
         markup=one.markup,
         language=review.language,
     )
-    outcome = save_edit(author, review.page, draft, was_stored=False)
-    if one.base == 0:
-        adopt(author, review.page, [one.owner])
+    owners = [one.owner] if one.base == 0 else []
+    outcome = save_edit(author, review.page, draft, was_stored=False, owners=owners)
+    if owners:
+        adopt(author, review.page, owners)
     if outcome.saved is not None:
         if author.visitor.name is None and review.network:
             note_network(author.accounts.rows, review.page, outcome.saved.number, review.network)

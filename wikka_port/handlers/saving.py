@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -49,12 +50,19 @@ class Unmerged(Exception):
 
 
 def save_edit(
-    site: Site, name: str, draft: FormDraft, *, was_stored: bool, stored: StoredPage | None = None
+    site: Site,
+    name: str,
+    draft: FormDraft,
+    *,
+    was_stored: bool,
+    stored: StoredPage | None = None,
+    owners: Collection[str] = (),
 ) -> Outcome:
     """Save an edit, merged with later saves of others that changed different places.
 
-    ``stored`` is the page, if the caller has just read it.  ``was_stored`` marks the text of an older revision, which
-    is never merged.  Raises Unmerged, Refused, and the exceptions of ``GuardedWiki.save``.
+    ``owners`` are those whose files the page gets afterwards.  ``stored`` is the page, if the caller has just read it.
+    ``was_stored`` marks the text of an older revision, which is never merged.  Raises Unmerged, Refused, and the
+    exceptions of ``GuardedWiki.save``.
     """
     stored = stored or site.wiki.stored_page(name)
     edit = whole_edit(site, name, draft, stored.page)
@@ -62,7 +70,7 @@ def save_edit(
     for attempt in range(MERGES_MAX):
         try:
             stored = site.wiki.stored_page(name) if attempt else stored
-            saved = save_whole(site, name, edit, stored, was_stored=was_stored)
+            saved = save_whole(site, name, edit, stored, was_stored=was_stored, owners=owners)
         except Conflict as conflict:
             both = None if was_stored else _both(site, name, edit, conflict.current)
             if both is None:
@@ -118,8 +126,13 @@ def began_from(site: Site, name: str, edit: FormDraft) -> str | None:
     return None if found is None or found.body is None else unified(found.body)
 
 
-def save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool) -> Saved | None:
-    """Save the whole page; return None if it has this text already.  Raises Conflict, Refused."""
+def save_whole(
+    site: Site, name: str, draft: FormDraft, stored: StoredPage, *, was_stored: bool, owners: Collection[str] = ()
+) -> Saved | None:
+    """Save the whole page; return None if it has this text already.  Raises Conflict, Refused.
+
+    ``owners`` are as for ``save_edit``.
+    """
     author = site.visitor.signature
     page = stored.page
     markup = draft.markup or (page.markup if page else site.settings.markup)
@@ -149,6 +162,7 @@ def save_whole(site: Site, name: str, draft: FormDraft, stored: StoredPage, *, w
         language=draft.new_language or (None if page else known(site.config.language)),
         minor=draft.minor and page is not None and site.visitor.name is not None,
         stored=stored,
+        owners=owners,
     )
 
 

@@ -5,8 +5,9 @@
     drop         throws away a file that waits
     adopt        makes the visitor's files that wait the page's, which is saved by now
 
-A save of a new page adopts them by itself.  If a crash, or a file of the same name, comes between, they go on waiting,
-and the page of files shows them to their owner with a button.
+A save of a new page adopts them by itself.  If a crash comes between, or the store does not answer, the loop of the
+sweep does it (``rights.adoption``).  If the page has a file of the same name by then, they go on waiting, and the page
+of files shows them to their owner with a button.
 """
 
 from __future__ import annotations

@@ -32,6 +32,8 @@ from wikka_port.rights.moving import GuardedMoves
 from wikka_port.rights.readable_lists import ReadableLists
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.rights.stored import StoredRights
+from wikka_port.schema import Head
+from wikka_port.security import network_of
 from wikka_port.visitors import Visitor
 
 
@@ -90,8 +92,20 @@ class GuardedWiki(ReadableLists):
     ) -> list[Revision]:
         return self._wiki.revisions(self.access.check_readable(name), below=below, limit=limit, bodies=bodies)
 
-    def save(self, name: str, body: str, *, author: str, note: str = "", base: int, **given: Any) -> Saved:
+    def save(
+        self,
+        name: str,
+        body: str,
+        *,
+        author: str,
+        note: str = "",
+        base: int,
+        owners: Collection[str] = (),
+        **given: Any,
+    ) -> Saved:
         """Save as ``Wiki.save`` does, if the visitor may write the page at the moment of the save.
+
+        ``owners`` are those whose files the page gets afterwards, if any wait for it.
 
         A new page belongs to the visitor, if he is signed in.  Raises NotAllowed, with nothing saved.  After a conflict
         it raises Conflict, with the present text, only if the visitor may read that text, else NotAllowed.
@@ -107,12 +121,22 @@ class GuardedWiki(ReadableLists):
         if "@" in body:
             stored = given.get("stored") or self._wiki.stored_page(normal)
             given.setdefault("mentions", mentioned(body, stored.page.body if stored.page else ""))
+        waiting, noted = self._wiki.files.waiting, list[bool]()
+
+        def note_save(head: Head) -> None:
+            noted.append(waiting.note_save(normal, owners, head, network_of(self.visitor.address)))
+
+        if owners:
+            given["before_save"] = note_save
         try:
             saved = self._wiki.save(name, body, author=author, note=note, base=base, allow=allow, **given)
         except Conflict as conflict:
             if conflict.current is not None:
                 self.access.record_page(normal, conflict.current)
             raise
+        finally:
+            if any(noted):
+                waiting.unfinished.set()  # not before: the loop of the sweep would look for files of no saved page
         if self.visitor.is_active and self.visitor.settings.watch:
             self._watch_saved(normal)
         return saved

@@ -8,7 +8,7 @@ An object serves one request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from wikka_port.files.file_rows import (
@@ -123,21 +123,33 @@ class GuardedWaiting:
             self._files.contents.discard_upload(one)
         except UploadGone:
             raise FilesBusy(self._page) from None
+        self._files.waiting.forget_saves(self._page, self.owners)
 
     def adopt(self) -> dict[str, str]:
         """Make all that waits the page's, which is saved by now; return why some are not, by name.
 
-        These go on waiting.  After a crash a second call finishes.  The newest of a name comes first.
+        These go on waiting.  After a crash a second call, or ``rights.adoption``, finishes.
+        """
+        found = self.uploads()
+        refused = self.adopt_uploads(found)
+        if found and not refused:
+            self._files.waiting.forget_saves(self._page, self.owners)
+        return refused
+
+    def adopt_uploads(self, found: Sequence[Upload], history: bytes = b"") -> dict[str, str]:
+        """Adopt these, the oldest first, as ``adopt`` does; of several of one name the newest becomes the file.
+
+        ``history`` is the page's, which may have had another name when they came.
         """
         refused = {}
-        for one in reversed(self.uploads()):
+        for one in reversed(found):
             try:
-                self._adopt(one)
+                self._adopt(one, history)
             except FileRefused as why:
                 refused[one.name] = str(why)
         return refused
 
-    def _adopt(self, one: Upload) -> None:
+    def _adopt(self, one: Upload, history: bytes) -> None:
         fields = fields_of(one)
         has_begun = self._files.files_of(self._page).get(one.name)
         if has_begun is not None and has_begun.sha256 == one.sha256:  # a crash came before the upload ended
@@ -145,9 +157,9 @@ class GuardedWaiting:
             return
         taken, by = self._files.waiting.take(one), self._by(fields.get("note", ""))
         try:
-            self._files.commit(taken, by, alt=fields.get("alt", ""), allow=self._allow)
+            self._files.commit(taken, by, alt=fields.get("alt", ""), history=history, allow=self._allow)
         except (FileRefused, NotAllowed):
-            self._files.release_writer(taken)
+            self._files.waiting.release_taken(one, taken)
             raise
 
     def _allow(self, name: str, rights: PageRights) -> None:

@@ -252,39 +252,6 @@ def test_an_edit_under_review_keeps_its_files_and_an_accepted_one_gets_them(web:
     assert version.author == "Mia"
 
 
-@pytest.mark.parametrize("step", ["refer", "blob", "stage", "commit", "end"])
-@pytest.mark.parametrize("again", ["save", "adopt", "sweep"])
-def test_a_save_that_falls_is_finished_or_swept(web: WikiClient, step: str, again: str) -> None:
-    upload(web, ("a.png", PNG), ("b.txt", b"two"), page="/New")
-    form = {**web.form("/New/edit"), "body": TEXT, "save": "1"}
-
-    def fall(at: str) -> None:
-        if at == step:
-            raise Fallen
-
-    web.wiki.files.on_step_done = fall
-    assert web.post("/New/edit", form).status_code == 500
-    assert web.wiki.page("New").body == TEXT, "the text is on disk"
-    web.wiki.files.on_step_done = lambda at: None
-    if again == "save":
-        assert web.post("/New/edit", form).status_code == 303
-    elif again == "adopt":
-        assert web.post("/New/files", {**web.form("/New/files"), "adopt": "1"}).status_code == 200
-    else:
-        web.wiki._now_ms += WAITING_MS + 1
-        web.wiki.files.sweep.run()
-    there = {name: one.number for name, one in web.wiki.files.files_of("New").items()}
-    if again != "sweep":
-        assert there == {"a.png": 1, "b.txt": 1}
-    for name in there:
-        assert web.get(f"/New/files/{name}").status_code == 200
-    web.wiki._now_ms += GRACE_MS + 1
-    web.wiki.files.sweep.run()
-    assert left(web) == []
-    if again != "sweep" or step not in ("blob", "stage"):  # what a commit has staged is left to a check
-        assert len(web.wiki.rows.data[CHUNKS]) == len(there)
-
-
 @pytest.mark.parametrize("step", ["name", "wait"])
 def test_a_fall_before_a_file_waits_leaves_nothing(web: WikiClient, step: str) -> None:
     def fall(at: str) -> None:
