@@ -1,7 +1,8 @@
 """python -m tests.proofs.wiki_spam: edits of our own making, half of them spam, and what the judge says.
 
 The rules and settings are those of a new wiki.  The exit status is 0 if at most 1 % of the good edits are kept back
-and at least 95 % of the bad ones.  ``--show`` prints the edits that the judge got wrong.
+and at least 95 % of the bad ones, and if of the names of new accounts no good one is refused and at least 90 % of the
+bad ones are.  ``--show`` prints the edits and names that the judge got wrong.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tests.support.made_edits import Made, made_edits
-from wikka_port.antispam.judging import Verdict, judge
+from tests.support.made_account_names import BAD_NAMES, GOOD_NAMES
+from tests.support.made_edits import VISITOR, Made, made_edits
+from wikka_port.antispam.judging import Submission, Verdict, judge
 
 GOOD_MOST = 0.01
 BAD_LEAST = 0.95
+BAD_NAMES_LEAST = 0.9
+ACCOUNT = "account_name"  # a kind of its own, beside those of edits
 
 
 @dataclass
@@ -53,6 +57,15 @@ def judged(edits: list[Made]) -> tuple[dict[tuple[bool, str], Tally], list[tuple
     return tallies, wrong
 
 
+def named_accounts() -> list[Made]:
+    """Return the names of new accounts, as a registration has them judged."""
+    named = [(name, is_good) for names, is_good in ((GOOD_NAMES, True), (BAD_NAMES, False)) for name in names]
+    return [
+        Made(ACCOUNT, is_good, Submission("comment", "", "", VISITOR, name=name, is_account=True))
+        for name, is_good in named
+    ]
+
+
 def share(tallies: dict[tuple[bool, str], Tally], *, good: bool) -> tuple[int, int]:
     """Return how many of a half were kept back or refused, and how many there are."""
     half = [tally for (is_good, _), tally in tallies.items() if is_good is good]
@@ -76,14 +89,20 @@ def report(tallies: dict[tuple[bool, str], Tally], seed: int) -> None:
 def main(seed: int, count: int, show: bool) -> None:
     """Judge edits of our own making."""
     tallies, wrong = judged(made_edits(seed, count))
-    report(tallies, seed)
-    for one, verdict in wrong if show else ():
-        click.echo(f"--- {one.kind}: {verdict.action} {verdict}\n{one.submission.new[-600:]}\n")
+    names, wrong_names = judged(named_accounts())
+    report({**tallies, **names}, seed)
+    for one, verdict in (*wrong, *wrong_names) if show else ():
+        click.echo(f"--- {one.kind}: {verdict.action} {verdict}\n{one.submission.name or one.submission.new[-600:]}\n")
     good, goods = share(tallies, good=True)
     bad, bads = share(tallies, good=False)
     click.echo(f"good kept back: {good} of {goods} ({good / goods:.1%}, at most {GOOD_MOST:.0%})")
     click.echo(f"bad caught:     {bad} of {bads} ({bad / bads:.1%}, at least {BAD_LEAST:.0%})")
-    sys.exit(not (good / goods <= GOOD_MOST and bad / bads >= BAD_LEAST))
+    good_names, all_good = share(names, good=True)
+    bad_names, all_bad = share(names, good=False)
+    click.echo(f"good names of accounts refused: {good_names} of {all_good} (at most 0)")
+    click.echo(f"bad names of accounts refused:  {bad_names} of {all_bad} (at least {BAD_NAMES_LEAST:.0%})")
+    are_names_judged = good_names == 0 and bad_names >= BAD_NAMES_LEAST * all_bad
+    sys.exit(not (good / goods <= GOOD_MOST and bad / bads >= BAD_LEAST and are_names_judged))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,9 @@ _NO_LETTERS: Final = re.compile(r"[\W_]+")
 _IMITATED: Final = str.maketrans("013457@$|!", "oieastasii")
 _ZERO_WIDTH: Final = re.compile("[A-Za-z][\u200b-\u200d\u2060\ufeff]+[A-Za-z]")
 _LETTERS_MIN: Final = 5  # of a word set apart
+_RUN_CHARS_MIN: Final = 6  # of a word that is read as several
+_RUN_PART_CHARS: Final = 26  # of one of them at most
+_FILLING: Final = frozenset({"the", "and", "for", "to", "in", "of", "my", "your", "you", "now", "us", "uk", "hot"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,13 @@ def is_of_domain(host: str, domains: Collection[str]) -> bool:
     return any(".".join(parts[start:]) in domains for start in range(len(parts)))
 
 
-def folded_words(text: str) -> list[str]:
-    """Return the words of a text, folded as the module describes."""
+def folded_words(text: str, *, is_imitated: bool = True) -> list[str]:
+    """Return the words of a text, folded as the module describes; digits stay if none is said to imitate a letter."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", without_hidden(text))
         text = "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
     text = _SPACED.sub(lambda match: _joined(match.group()), text.casefold())
-    return [_letters(word) for word in _WORD.findall(text)]
+    return [_letters(word, is_imitated=is_imitated) for word in _WORD.findall(text)]
 
 
 def _joined(spaced: str) -> str:
@@ -109,10 +112,10 @@ def _joined(spaced: str) -> str:
     return joined if len(joined) >= _LETTERS_MIN else spaced
 
 
-def _letters(word: str) -> str:
+def _letters(word: str, *, is_imitated: bool) -> str:
     if not word.isascii():
         word = latin_reading(word)
-    return word if word.isalpha() or word.isdigit() else word.translate(_IMITATED)
+    return word if word.isalpha() or word.isdigit() or not is_imitated else word.translate(_IMITATED)
 
 
 def stream(words: Iterable[str]) -> str:
@@ -143,14 +146,42 @@ def _begins_word(text: str, place: int) -> bool:
     return text[place].isupper() and joins
 
 
+def run_together(word: str, goods: Collection[str], praise: Collection[str]) -> int:
+    """Return how many words of praise, two at most, stand beside goods in a word made of these without a gap.
+
+    "cheapviagra24" has one.  0 if the word is made of anything else, but for digits and words of _FILLING.
+    O(length of the word).
+    """
+    if len(word) < _RUN_CHARS_MIN:
+        return 0
+    reached = [set[tuple[bool, int]]() for _ in range(len(word) + 1)]  # whether goods were there, and how much praise
+    reached[0].add((False, 0))
+    for start, states in enumerate(reached[:-1]):
+        for end in range(start + 1, min(start + _RUN_PART_CHARS, len(word)) + 1) if states else ():
+            part = word[start:end]
+            if part in goods:
+                reached[end] |= {(True, count) for _, count in states}
+            if part in praise:
+                reached[end] |= {(has_goods, min(2, count + 1)) for has_goods, count in states}
+            if part in _FILLING or part.isdigit():
+                reached[end] |= states
+    return max((count for has_goods, count in reached[-1] if has_goods), default=0)
+
+
 class Terms:
     """A list of words and phrases, which are found in every spelling.  Immutable."""
 
     def __init__(self, terms: Iterable[str]) -> None:
         folded = {"  ".join(folded_words(term)) for term in terms} - {""}
+        self._folded: Final = frozenset(folded)
+        joined = {term.replace(" ", "") for term in folded}
+        self.joined: Final = frozenset(f"{term}{plural}" for term in joined for plural in ("", "s", "es"))
         longest_first = sorted(folded, key=lambda one: (-len(one), one))
         pattern = "|".join(map(re.escape, longest_first))
         self._pattern: Final = re.compile(rf" (?:({pattern})(?:s|es)?) ") if folded else None
+
+    def __or__(self, other: Terms) -> Terms:
+        return Terms(self._folded | other._folded)
 
     def count_in(self, words: str) -> Counter[str]:
         """Return how often each term is in a ``stream``."""

@@ -7,6 +7,9 @@ judge counts different entries of several lists, beside a link, and compares the
     PITCHES     what a seller says, and an article seldom does
     FLATTERY    what a comment says that fits every page
     OFFERS      how such a comment leads to its site
+    SELLERS     what stands beside goods in the name of a shop's account, and seldom in a person's
+    AMBIGUOUS   goods, and praise, that persons have in their names, too
+    PERSONS     what a person's name has beside a thing that its owner likes
 
 English, German, and a few words of French, Spanish and Russian.  A site adds its own words in its settings.
 """
@@ -78,4 +81,17 @@ OFFERS: Final = _terms(
     "here is my, stop by my, surf to my, click here, read more here, you can find it here, get it here, try this",
     "i also wrote, i recommend, i found this, meine seite, meine webseite, meine homepage, schaut mal, besucht",
     "hier klicken, mehr infos hier, мой сайт, смотрите",
+)
+SELLERS: Final = _terms(
+    "best, top, cheap, buy, sale, deal, shop, store, outlet, online, free, win, order, promo, price, offer",
+    "cash, money, profit, official, review, service, agency, company, expert, provider, supplier, broker",
+    "generator, rental, for rent, for sale, for hire, near me, link, site, website, portal, for you",
+    "kaufen, angebot, preis, laden, anbieter, vermittlung, sofort, seriös, tienda, compra, gratis, achat, boutique",
+    "offerta, vendita, prezzo, tani, tanio, sklep, ucuz, satın al, murah, terpercaya, resmi, магазин, купить, цена",
+)
+PRAISE_OF_SELLERS: Final = PITCHES | SELLERS
+AMBIGUOUS: Final = _terms("xxx, toto, amazing, incredible, unlimited, guaranteed, telegram, whatsapp, hurry")
+PERSONS: Final = _terms(
+    "fan, player, lover, collector, nerd, geek, king, queen, boy, man, lady, guy, addict, driver, student, teacher",
+    "dad, mom, mum, hunter, freund, spieler, sammler, fahrer, joueur, jugador, игрок",
 )

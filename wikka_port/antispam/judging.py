@@ -37,10 +37,19 @@ from wikka_port.antispam.additions import (
     folded_words,
     is_of_domain,
     plain_words,
+    run_together,
     stream,
     words_of_name,
 )
-from wikka_port.antispam.advertising import FLATTERY, OFFERS, PITCHES, TOPICS
+from wikka_port.antispam.advertising import (
+    AMBIGUOUS,
+    FLATTERY,
+    OFFERS,
+    PERSONS,
+    PITCHES,
+    PRAISE_OF_SELLERS,
+    TOPICS,
+)
 from wikka_port.antispam.policy import DEFAULT_POLICY, Policy
 from wikka_port.texts import N_, _
 
@@ -70,6 +79,8 @@ PRAISES: Final = 2  # beside a link; one may be a person's
 FLATTERY_WORDS: Final = 80  # a longer comment is about something
 NAMED: Final = 5  # words or sites that a reason names
 
+_DOUBTFUL: Final = AMBIGUOUS.joined
+_GOODS: Final = TOPICS.joined - _DOUBTFUL
 _REDIRECT: Final = re.compile(r"\{\{\s*redirect\b|^#redirect\b", re.IGNORECASE)
 
 
@@ -108,7 +119,8 @@ class Submission:
     form: FormTrace | None = None  # None: a program sent it without a form
     is_repeated: bool = False  # whether others, or the author, added this very text to several pages just before
     own_hosts: frozenset[str] = frozenset()  # of the wiki itself
-    name: str = ""  # of a new page or file, or a new one; "": it has its name already
+    name: str = ""  # of a new page, file or account, or a new one; "": it has its name already
+    is_account: bool = False  # whether the name is that of an account
     former_name: str = ""  # of a page that is renamed
 
     @cached_property
@@ -121,6 +133,16 @@ class Submission:
     def naming(self) -> Addition:
         """The addition of the name."""
         return Addition(words_of_name(self.former_name), words_of_name(self.name), self.own_hosts)
+
+    @property
+    def words_run_together(self) -> frozenset[str]:
+        """The new words of the name in which others may be joined, with the digits in them; of an account all in one.
+
+        The words in which digits imitate letters are ``naming.words``.
+        """
+        new, former = (folded_words(words_of_name(one), is_imitated=False) for one in (self.name, self.former_name))
+        whole = ["".join(folded_words(self.name, is_imitated=False))] if self.is_account else []
+        return frozenset({*new, *whole, *self.naming.words}) - frozenset(former)
 
     @property
     def words_of_text(self) -> list[str]:
@@ -296,16 +318,36 @@ def _is_advertised(link: Link) -> bool:
 def _advertised_name(submission: Submission) -> Counter[str]:
     """Return what a new name sells and how it praises that, or nothing: lists and mails show names as links.
 
-    A single word of praise is enough beside a site in the name, or if the text is a link with few words.
+    A single word of praise is enough beside a site in the name, or if the text is a link with few words.  So it is in
+    the name of an account, which has no text: there goods and a site suffice, too.
     """
-    naming, addition = submission.naming, submission.addition
-    topics, pitches = naming.count(TOPICS), naming.count(PITCHES)
+    naming, addition, praises = submission.naming, submission.addition, PITCHES
+    if submission.is_account:
+        praises = PRAISE_OF_SELLERS
+    topics, pitches = naming.count(TOPICS), naming.count(praises)
     praise = {word for term in pitches for word in term.split()} - {word for term in topics for word in term.split()}
-    if not topics or not praise:
+    runs = {word: run_together(word, _GOODS, praises.joined - _DOUBTFUL) for word in submission.words_run_together}
+    found = topics + pitches + Counter({word for word, count in runs.items() if count})
+    most = max(len(praise) if topics else 0, *runs.values(), 0)
+    if submission.is_account:
+        is_offer = _is_sellers(topics, praise, most, naming) or (bool(topics) and bool(naming.sites))
+        return found if is_offer else Counter()
+    if not most:
         return Counter()
     is_short = (len(topics) + len(pitches)) * WORDS_PER_HIT >= len(addition.words)
-    is_offer = len(praise) >= NAME_PRAISE or bool(naming.sites) or (bool(addition.sites) and is_short)
-    return topics + pitches if is_offer else Counter()
+    is_offer = most >= NAME_PRAISE or bool(naming.sites) or (bool(addition.sites) and is_short)
+    return found if is_offer else Counter()
+
+
+def _is_sellers(topics: Counter[str], praise: set[str], most: int, naming: Addition) -> bool:
+    """Return whether the name of an account is a seller's: one word of praise is enough, unless persons have it, too.
+
+    ``most`` is the number of words of praise, two at most where they are run together.
+    """
+    if most >= NAME_PRAISE or not most:
+        return most >= NAME_PRAISE
+    is_ambiguous = any(AMBIGUOUS.count_in(stream([*words])) for words in (topics, praise) if words)
+    return not is_ambiguous and not naming.count(PERSONS)
 
 
 def _flattery(submission: Submission, policy: Policy) -> Reason | None:

@@ -106,19 +106,22 @@ def _is_repeated(site: Site, submission: Submission) -> bool:
     return site.pace.same_text.wait_s(digest) > 0
 
 
-def words_refusal(site: Site, request: Request, *words: str, name: str = "", former_name: str = "") -> str:
+def words_refusal(
+    site: Site, request: Request, *words: str, name: str = "", former_name: str = "", is_account: bool = False
+) -> str:
     """Return why words beside a change are refused, such as the note of a file, or "" if they are not.
 
-    ``name`` is a new one, of a file or of a page that was called ``former_name``.  Words have no text with which they
-    could wait for an administrator, so what would have to wait is refused; an author whose first edits wait may write
-    them.  Costs a call of the store for words of who is not trusted yet.
+    ``name`` is a new one, of a file, an account, or a page that was called ``former_name``.  Words have no text with
+    which they could wait for an administrator, so what would have to wait is refused; an author whose first edits wait
+    may write them.  Costs a call of the store for words of who is not trusted yet.
     """
     author = author_of(site.visitor, site.accounts.clock_ms())
     text = "\n".join(filter(None, map(str.strip, words)))
     if not (text or name) or author.is_trusted:
         return ""
     hosts = _own_hosts(site, request)
-    submission = Submission("comment", "", "", author, text, own_hosts=hosts, name=name, former_name=former_name)
+    given = Submission("comment", "", "", author, text, own_hosts=hosts, name=name, former_name=former_name)
+    submission = replace(given, is_account=is_account)
     verdict = judge(submission, read_policy(site.accounts.rows).policy)
     return " ".join(str(one) for one in verdict.reasons if one.code != FIRST)
 

@@ -84,7 +84,8 @@ def handle_register(site: Site, request: Request, name: str) -> Response:
         block = site.wiki.rights.rules().blocks.of_address(site.visitor.address)
         if block is not None and not typed.administrator:
             raise Refused(block_sentence(site, block))
-        if not typed.administrator and (why := words_refusal(site, request, name=typed.name[:NAME_CHARS_MAX])):
+        name = typed.name[:NAME_CHARS_MAX]
+        if not typed.administrator and (why := words_refusal(site, request, name=name, is_account=True)):
             raise Refused(_("Choose another name. {why}", why=why), 400)
         try:
             return _registered(site, request, typed)

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.proofs.wiki_spam import BAD_LEAST, GOOD_MOST, judged, share
+from tests.proofs.wiki_spam import BAD_LEAST, BAD_NAMES_LEAST, GOOD_MOST, judged, named_accounts, share
 from tests.support.made_edits import made_edits
+from wikka_port.antispam.additions import run_together
+from wikka_port.antispam.advertising import PITCHES, TOPICS
 from wikka_port.antispam.judging import (
     REASONS,
     TRUSTED_AGE_S,
@@ -52,6 +54,16 @@ def test_the_corpus() -> None:
     assert goods == bads == 250
     assert good / goods <= GOOD_MOST
     assert bad / bads >= BAD_LEAST
+
+
+def test_the_names_of_accounts() -> None:
+    tallies, wrong = judged(named_accounts())
+    refused, good = share(tallies, good=True)
+    assert (refused, [one.submission.name for one, _ in wrong if one.is_good]) == (0, [])
+    assert good >= 200
+    bad, bads = share(tallies, good=False)
+    assert bads >= 100
+    assert bad >= BAD_NAMES_LEAST * bads
 
 
 @pytest.mark.parametrize(
@@ -189,6 +201,36 @@ def test_an_ordinary_name_is_accepted(name: str) -> None:
     assert codes(page("A text.", name=name)) == ("accept",)
     assert codes(page(f"{PROSE} https://source.example", name=name)) == ("accept",)
     assert codes(Submission("comment", "", "", VISITOR, name=name, former_name="Old")) == ("accept",)
+
+
+def account(name: str) -> tuple[str, ...]:
+    return codes(Submission("comment", "", "", VISITOR, name=name, is_account=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "is_refused"),
+    [
+        *(("best-casino-bonus", True), ("cheapviagra", True), ("Cheap viagra", True), ("ch3apv1agra", True)),
+        *(("CasinoBonus777", True), ("personalloan-offer", True), ("viagra.com", True), ("viagra", False)),
+        *(("Poker Site", True), ("Poker Site Fan", False), ("Best Poker Site Fan", True), ("Toto Site", False)),
+        *(("xxxbestxxx", False), ("Pillsbury Cheap", False), ("cheapviagrass", False), ("Cheapside", False)),
+    ],
+)
+def test_one_word_of_praise_beside_goods_is_enough_in_the_name_of_an_account(name: str, is_refused: bool) -> None:
+    assert (account(name) == ("review", "advertising")) is is_refused
+    assert (account(name) == ("accept",)) is not is_refused
+
+
+def test_a_name_is_read_in_parts_where_its_words_are_run_together() -> None:
+    goods, praise = TOPICS.joined, PITCHES.joined
+    for word, count in (("cheapviagra", 1), ("buycheapviagranow", 2), ("viagra", 0), ("cheap", 0), ("cheapviagrax", 0)):
+        assert run_together(word, goods, praise) == count, word
+    assert run_together("cheapviagra" * 1_000, goods, praise) == 2
+    assert codes(page("x", name="buycheapviagra")) == ("review", "advertising"), "of a page two words, as ever"
+    assert codes(page("x", name="cheapviagra")) == ("accept",)
+    assert codes(Submission("comment", "", "", VISITOR, name="buycheapviagra24", former_name="buycheapviagra24")) == (
+        "accept",
+    )
 
 
 def test_the_sites_words_and_domains_count_in_names() -> None:

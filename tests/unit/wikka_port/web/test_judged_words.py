@@ -158,7 +158,7 @@ def test_programs_are_judged_by_names_and_reasons_alike() -> None:
         assert answer.status_code == status, name
 
 
-@pytest.mark.parametrize("name", ["BuyCheapViagra", "Cheap pills www.pills.example"])
+@pytest.mark.parametrize("name", ["BuyCheapViagra", "Cheap pills www.pills.example", "cheapviagra", "casino-bonus"])
 def test_no_account_has_spam_for_a_name(web: WikiClient, name: str) -> None:
     refused = register(web, name)
     assert (refused.status_code, "Choose another name. It reads like advertising" in refused.text) == (400, True)
