@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 from columnar.client import Connection, Expect, Put
@@ -33,6 +33,7 @@ from wikka_port.comments.comment_check import CommentCheck, is_of_comments
 from wikka_port.comments.comment_lists import LISTS
 from wikka_port.comments.comment_rows import COMMENTS
 from wikka_port.differences import Difference, Kind, cell_differences, groups_of
+from wikka_port.editing.suggestions import OWN, SUGGESTIONS, own_rows
 from wikka_port.files.file_check import FileCheck, is_of_files
 from wikka_port.files.file_rows import FILES
 from wikka_port.files.thumbnails import THUMBS
@@ -62,6 +63,7 @@ from wikka_port.search.recount import Recount, repair_postings
 
 GRACE_MS: Final = 10 * 60 * 1000  # a save takes seconds; one that staged its rows longer ago has crashed
 _GROUP: Final = 50  # pages, with their bodies
+_REVIEWS_TOGETHER: Final = 200
 Row = tuple[bytes, Cells]
 
 
@@ -108,6 +110,7 @@ def check(
         first = replace(again, differences=lasting, left=lasting)
     if not repair or not (first.differences or first.spare):
         return first
+    settle()  # an account that ends is renamed in what the triggers write, too
     account_check.finish_leavings(wiki)
     _repair(wiki, [*first.differences, *first.spare], clock())
     second = run()
@@ -159,6 +162,7 @@ class _CheckPass:
             ("names", _names_without_page(connection)),
             ("changes", _changes_without_revision(connection)),
             ("accounts", account_check.differences(connection, self._now)),
+            ("reviews", _unlisted_reviews(connection)),
             ("comments and files", words.beside_pages(self._now)),
             ("words", words.of_tables()),
         ):
@@ -274,6 +278,17 @@ def _of_notices(wiki: Wiki, now_ms: int, at: Callable[[int], int]) -> list[Diffe
     if not wiki.store.run(lambda c: tables <= set(c.tables())):  # an older folder, before it is prepared
         return []
     return list(notice_check.differences(wiki.rows, now_ms, at))
+
+
+def _unlisted_reviews(connection: Connection) -> Iterator[Difference]:
+    """Yield the rows by which authors should find their texts under review."""
+    if SUGGESTIONS not in connection.tables():  # an older folder, before it is prepared
+        return
+    table, wanted = connection.table(SUGGESTIONS), own_rows(connection)
+    while step := dict(islice(wanted, _REVIEWS_TOGETHER)):
+        stored = dict(table.rows(list(step), columns=[OWN], include_timestamp=True))
+        for row, at_ms in step.items():
+            yield from cell_differences(SUGGESTIONS, row, {OWN: b"yes"}, stored.get(row, {}), at_ms)
 
 
 def _languages(connection: Connection, spoken: Collection[str], at_ms: int) -> Iterator[Difference]:
@@ -420,7 +435,8 @@ def _store_time(wiki: Wiki) -> int | None:
 
 
 def _repair(wiki: Wiki, differences: Sequence[Difference], now_ms: int) -> None:
-    """Repair with one call for each row and timestamp."""
+    """Repair with one call for each row and timestamp; accounts that end are ``account_check.finish_leavings``'."""
+    differences = [one for one in differences if not account_check.is_of_leaving(one)]
     wanted: dict[tuple[bytes, bytes, int], list[Difference]] = {}
     files = [one for one in differences if is_of_files(one)]
     if files:

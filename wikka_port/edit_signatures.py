@@ -8,7 +8,8 @@
     files       the author of each version of a file, removed and erased ones, too
 
 The owner of pages, of deleted pages and of their revisions is replaced too.  These pages then belong to a neutral name
-that nobody can have, so nobody can claim them; an administrator may give them to somebody else.
+that nobody can have, so nobody can claim them; an administrator may give them to somebody else.  The same holds for the
+owner that work on many pages gave them, and the one whom its undoing would give back.
 
 Each table is scanned itself, so no index needs to be complete except ``changes``, whose own rows are rewritten.  Each
 cell is written with the timestamp that it has: a repetition changes nothing, and a page with a newer revision is
@@ -19,6 +20,8 @@ edit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
 from typing import Final
 
 from columnar.client import Connection, Put
@@ -29,7 +32,8 @@ from wikka_port.comments.comment_rows import SIGNED as COMMENT_SIGNED
 from wikka_port.files.file_rows import AUTHOR as FILE_AUTHOR
 from wikka_port.files.file_rows import ERASED, FILES, cells_of_renamed
 from wikka_port.files.file_rows import SIGNED as FILE_SIGNED
-from wikka_port.moving.journal import BY, DELETED, GONE_BY, MOVES, REVERTED, SIGNED
+from wikka_port.moving.jobs import MASS_RIGHTS, RIGHTS, renamed_owner
+from wikka_port.moving.journal import BY, DELETED, GONE_BY, ITEM, KIND, MOVES, REVERTED, SIGNED
 from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
 
@@ -70,7 +74,43 @@ def rename_edits(store: Store, name: str, new: str) -> int:
         for start, stop in (_BY_DIGIT if table in _KEYED else _WHOLE) if table in there else ():
             renamed = _rename(store, table, column, wanted, new, start, stop)
             edits += renamed if (table, column) == (schema.REVISIONS, schema.REVISION_AUTHOR) else 0
+    if MOVES in there:
+        _rename_owners(store, name, new)
     return edits
+
+
+def _rename_owners(store: Store, name: str, new: str) -> None:
+    """Rename the owners in work on the rights of many pages, a job at a time: one has up to JOB_PAGES_MAX cells."""
+    start = b""
+    while found := store.run(partial(_next_job, start=start)):
+        row, stamped = found
+        renamed = renamed_owner({column: value for column, (value, _) in stamped.items()}, name, new)
+        left = iter([Put(column, value, stamped[column][1]) for column, value in renamed.items()])
+        while step := list(islice(left, _STEP)):
+            store.run(partial(_put_cells, row=row, puts=step))
+        start = row + b"\x00"
+
+
+def _next_job(connection: Connection, start: bytes) -> tuple[bytes, Mapping[bytes, tuple[bytes, int]]] | None:
+    """Return the first job on rights from ``start`` on."""
+    found = connection.table(MOVES).scan(
+        row_start=start,
+        columns=[KIND, RIGHTS, ITEM[:-1]],
+        filter=b"SingleColumnValueFilter('m', 'kind', =, 'binary:%s', true, true)" % MASS_RIGHTS.encode(),
+        include_timestamp=True,
+        limit=1,
+        batch_size=1,
+    )
+    return next(iter(found), None)
+
+
+def _put_cells(connection: Connection, row: bytes, puts: Sequence[Put]) -> None:
+    table = connection.table(MOVES)
+    if connection.is_columnar:
+        table.mutate_rows({row: list(puts)})
+        return
+    for put in puts:
+        table.put(row, {put.column: put.value}, timestamp=put.timestamp)
 
 
 def _rename(store: Store, table: bytes, column: bytes, wanted: Wanted, new: str, start: bytes, stop: bytes) -> int:

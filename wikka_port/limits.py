@@ -202,5 +202,5 @@ SAME_TEXT_PER_MINUTE: Final = 0.05
 SAME_TEXT_CHARS_MIN: Final = 40  # a shorter text is a common phrase
 REVIEWS_MAX: Final = 1_000  # edits and comments that wait for an administrator, in all; each for 30 days
 REVIEWS_OF_NETWORK: Final = 50
-REVIEWS_SCANNED: Final = 10_000  # suggestions and reviews that are searched for those of one author
+REVIEWS_LISTED: Final = 200  # of one author, decided or not
 REVIEWS_AT_ONCE: Final = 50  # of one author that are accepted together

@@ -7,6 +7,7 @@
     format 0                pages that include others are listed as linking there (``list_includes``)
     below format 5          files that texts name are listed (``list_named_files``), and the words of comments and
                             files are indexed (``index_beside_pages``)
+    an older wiki's texts   those under review get the rows by which their authors find them (``list_reviews``)
     below format 6          the words of Chinese, Japanese and Korean texts are indexed anew (``index_characters``)
     triggers of OLDER       the new trigger is added from the beginning, so it gets every page.  Then each old trigger
                             is removed when it has delivered its changes; it stays if that takes over OLDER_WAIT_MS
@@ -33,6 +34,7 @@ from wikka_port.comments.comment_lists import TABLES as LIST_TABLES
 from wikka_port.comments.comment_rows import CELLS_FAMILY, COMMENTS, OP, op_ms
 from wikka_port.comments.comment_rows import TABLES as COMMENT_TABLES
 from wikka_port.editing.kept_drafts import TABLES as DRAFT_TABLES
+from wikka_port.editing.suggestions import OWN, SUGGESTIONS, own_rows
 from wikka_port.editing.suggestions import TABLES as SUGGESTION_TABLES
 from wikka_port.file_uses import is_of_file
 from wikka_port.files.file_rows import FILE, FILE_FAMILY, FILES
@@ -79,6 +81,8 @@ def prepare(connection: Connection, *, with_triggers: bool) -> list[str]:
         index_beside_pages(connection)
     if folder.number < folder_format.CHARACTERS_INDEXED and schema.PAGES.decode() not in folder.missing:
         index_characters(connection)
+    if SUGGESTIONS.decode() not in folder.missing:
+        list_reviews(connection)
     folder_format.note(connection, is_new=schema.PAGES.decode() in folder.missing)
     return _older_that_stay(connection) if with_triggers else []
 
@@ -168,6 +172,15 @@ def list_named_files(connection: Connection) -> int:
             carry_out(connection, triggers.backlinks(change, connection), change.timestamp)
             count += 1
     return count
+
+
+def list_reviews(connection: Connection) -> None:
+    """Put the rows by which authors find their texts under review.  A second call changes nothing.
+
+    Older programs put none.  O(suggestions and texts under review), which end after 30 days.
+    """
+    for own, at_ms in own_rows(connection):
+        connection.table(SUGGESTIONS).put(own, {OWN: b"yes"}, timestamp=at_ms)
 
 
 def index_beside_pages(connection: Connection) -> None:

@@ -10,8 +10,10 @@ import pytest
 from tests.support.store_thread import StoreThread
 from tests.support.stored_wiki import wiki_on
 from wikka_port.accounts.audit import networks_of, note_network
+from wikka_port.consistency import check
+from wikka_port.differences import Difference, Kind
 from wikka_port.editing.kept_drafts import KeptDraft, owner_of_account
-from wikka_port.editing.suggestions import Suggestion
+from wikka_port.editing.suggestions import ACCEPTED, EDIT, OWN, SUGGESTIONS, Review, Suggestion
 from wikka_port.moving.mover import By
 from wikka_port.pages import Page, Wiki, clock_ms
 
@@ -117,3 +119,67 @@ def test_a_page_is_renamed_with_all_of_its_own(wiki: Wiki, name: str) -> None:
     own = {"of the new page"}
     assert beside(wiki, f"{name} new") == (own, own, {3: "three", 4: "four"})
     assert beside(wiki, name)[:2] == ({"of the deleted page"}, {"of the deleted page"})
+
+
+def held(wiki: Wiki, name: str, page: Page, owner: str) -> Suggestion:
+    """An edit of the page that waits for an administrator."""
+    edit = Suggestion("Bob", owner, "account", clock_ms(), page.number, "wikka", "an edit", base_token=page.token)
+    return wiki.suggestions.add_for_review(edit, Review(name, EDIT, form=f"{next(_NUMBERS)}"))
+
+
+def own(wiki: Wiki, owner: str) -> list[tuple[str, str]]:
+    """Id and page of each text in an author's own list."""
+    return [(one.id, one.review.page) for one in wiki.suggestions.reviews_of([owner]) if one.review is not None]
+
+
+def rows_of(wiki: Wiki, owner: str) -> list[bytes]:
+    begin = b"of:" + owner.encode() + b":"
+    return wiki.rows.row_keys(SUGGESTIONS, begin, begin + b"~", limit=10)
+
+
+def test_a_text_under_review_follows_its_page_and_is_found_and_decided_there(wiki: Wiki, name: str) -> None:
+    owner = owner_of_account(name)
+    one = held(wiki, name, saved(wiki, name, "one"), owner)
+    assert own(wiki, owner) == [(one.id, name)]
+    wiki.mover.rename(name, f"{name} new", ANN, redirect=False)
+    assert own(wiki, owner) == [(one.id, f"{name} new")]
+    assert len(rows_of(wiki, owner)) == 1
+    assert wiki.suggestions.reviewed(name, one.id) is None
+    whole = wiki.suggestions.reviewed(f"{name} new", one.id)
+    assert whole is not None
+    assert whole.text == "an edit"
+    assert [other.review.page for other in wiki.suggestions.waiting() if other.id == one.id and other.review] == [
+        f"{name} new"
+    ]
+    assert wiki.suggestions.decide(whole, ACCEPTED)
+    row = wiki.mover.delete(f"{name} new", ANN).row
+    wiki.mover.purge(f"{name} new", row, ANN)
+    assert (own(wiki, owner), rows_of(wiki, owner)) == ([], [])
+
+
+def unlisted(wiki: Wiki) -> list[Difference]:
+    return [one for one in check(wiki).differences if one.table == SUGGESTIONS]
+
+
+def test_texts_under_review_of_an_older_wiki_are_listed_by_a_preparation_or_a_repair(wiki: Wiki, name: str) -> None:
+    owner = owner_of_account(name)
+    one = held(wiki, name, saved(wiki, name, "one"), owner)
+    listed = rows_of(wiki, owner)
+    wiki.rows.delete_rows(SUGGESTIONS, listed)
+    assert own(wiki, owner) == []
+    (missing,) = unlisted(wiki)
+    assert (missing.kind, missing.row, missing.column) == (Kind.MISSING, listed[0], OWN)
+    wiki.prepare()
+    assert own(wiki, owner) == [(one.id, name)]
+    wiki.rows.delete_rows(SUGGESTIONS, listed)
+    check(wiki, repair=True)
+    assert (own(wiki, owner), rows_of(wiki, owner), unlisted(wiki)) == ([(one.id, name)], listed, [])
+
+
+def test_an_account_that_ends_leaves_no_row_of_its_texts(wiki: Wiki, name: str) -> None:
+    owner, other = owner_of_account(name), owner_of_account(f"{name} other")
+    page = saved(wiki, name, "one")
+    for author in (owner, owner, other):
+        held(wiki, name, page, author)
+    assert wiki.suggestions.forget([owner]) == 2
+    assert (rows_of(wiki, owner), len(rows_of(wiki, other)), len(own(wiki, other))) == ([], 1, 1)

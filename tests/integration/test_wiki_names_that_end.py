@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.store_thread import StoreThread
-from wikka_port.accounts import tables
+from wikka_port.accounts import account_check, tables
 from wikka_port.accounts.account_check import finish_leavings
 from wikka_port.accounts.audit import Audit
-from wikka_port.accounts.deactivation import finish, leave, neutral_name
+from wikka_port.accounts.deactivation import Edits, finish, leave, neutral_name
 from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.records import Account
 from wikka_port.comments.stored_comments import NewComment
@@ -20,13 +20,16 @@ from wikka_port.editing.kept_drafts import Drafts, KeptDraft, owner_of_account
 from wikka_port.editing.suggestions import EDIT, Review, Suggestion, Suggestions
 from wikka_port.files.erasing import Erasure, blanked
 from wikka_port.files.file_rows import ERASED, FILES, FileVersion, version_cells, version_row
-from wikka_port.moving.journal import MOVES
+from wikka_port.moving.jobs import MASS_RIGHTS, UNDO, Job, Jobs, new_job
+from wikka_port.moving.journal import ITEM, MOVES
 from wikka_port.moving.mover import By
+from wikka_port.moving.runner import begin, work
 from wikka_port.names import page_key
 from wikka_port.pages import Wiki, clock_ms
 from wikka_port.preparation import TABLES
-from wikka_port.rights.rules import PageRights
+from wikka_port.rights.rules import PageRights, RightsChange, parse_former, parse_rights_change
 from wikka_port.schema import folded
+from wikka_port.visitors import COMMAND
 
 EVE = By("Eve", "account")
 
@@ -171,19 +174,83 @@ def test_an_erasure_that_a_crash_cut_off_is_still_found_after_a_renaming(wiki: W
     assert (oldest.author, oldest.token, oldest.is_erased) == (neutral_name(account), first.token, True)
 
 
-def test_an_account_that_ended_before_files_were_renamed_is_found_and_finished(
-    wiki: Wiki, directory: Directory
+@pytest.mark.parametrize("before", ["1", "2"])
+def test_an_account_that_ended_before_files_or_jobs_were_renamed_is_found_and_finished(
+    wiki: Wiki, directory: Directory, before: str
 ) -> None:
-    name, page = f"Old {wiki.indexes}", f"Older {wiki.indexes}"
+    name, page = f"Old {before} {wiki.indexes}", f"Older {before} {wiki.indexes}"
     account = directory.make(name, status="active")
     wiki.save(page, "text", author="Eve", base=0)
     uploaded(wiki, page, "a.txt", b"one", By(name, "account"))
     directory.erase(account)
-    wiki.rows.put(tables.USERS, account.row, {tables.RENAMED: b"1"})
+    wiki.rows.put(tables.USERS, account.row, {tables.RENAMED: before.encode()})
     found = checked(wiki).differences
     assert [(one.row, one.column, one.kind) for one in found] == [(account.row, tables.RENAMED, Kind.DIFFERENT)]
     finish_leavings(wiki)
     assert [author for _, author, _ in versions(wiki, page, "a.txt")] == [neutral_name(account)]
+    assert not checked(wiki).differences
+
+
+def given_to(wiki: Wiki, owner: str, page: str) -> Job:
+    """Work on rights that gives a page an owner."""
+    job = new_job(MASS_RIGHTS, COMMAND, "wiki", rights=RightsChange(owner).pack())
+    begin(wiki, job, [page])
+    assert work(wiki, job).done
+    return job
+
+
+def test_work_on_rights_gives_nothing_back_to_an_account_that_ended(wiki: Wiki, directory: Directory) -> None:
+    """Neither the owner whom it gave pages keeps the name, nor the one whom its undoing would give them back."""
+    name, heir, jobs = f"Ivo {wiki.indexes}", f"Heir {wiki.indexes}", Jobs(wiki.rows, clock_ms)
+    account = directory.make(name, status="active")
+    directory.make(heir, status="active")
+    neutral, pages = neutral_name(account), [f"Given {number} {wiki.indexes}" for number in range(2)]
+    wiki.save(pages[0], "text", author=name, base=0, owner=name, signed="account")
+    wiki.save(pages[1], "text", author="Eve", base=0, signed="account")
+    taken, given = given_to(wiki, heir, pages[0]), given_to(wiki, name.upper(), pages[1])
+    other = given_to(wiki, heir, pages[1])
+    wiki.rows.put(MOVES, given.id, {ITEM + b"damaged": b"0@!!! a page"})
+    wiki.settle("", 30)
+    leave(wiki, directory, account)
+    assert {one.owner for one in map(wiki.page, pages) if one} == {heir}
+    stored = [jobs.progress(one.id) for one in (taken, given, other)]
+    assert [parse_rights_change(one.job.rights).owner for one in stored if one] == [heir, neutral, heir]
+    formers = [item.place for one in stored if one for item in one.done if item.place != b"!!!"]
+    assert [parse_former(one)[1].owner for one in formers] == [neutral, "", neutral]
+    undo = new_job(UNDO, COMMAND, "wiki", of=taken.id)
+    begin(wiki, undo, [pages[0]])
+    assert work(wiki, undo).done
+    undone = wiki.page(pages[0])
+    assert undone is not None
+    assert undone.owner == neutral
+    wiki.rows.delete(MOVES, given.id)
+    assert not checked(wiki).differences
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_repair_calls_no_account_renamed_while_triggers_are_late(
+    wiki: Wiki, directory: Directory, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    name, steps = f"Lea {is_late} {wiki.indexes}", list[str]()
+    account = directory.make(name, status="active")
+    saved = wiki.save(f"Of {name}", "text", author=name, base=0, signed="account")
+    wiki.settle(saved.sequence, 30)
+    directory.erase(account)  # and the process fell
+
+    def noted(given: Edits, one: Account) -> int:
+        steps.append("renamed")
+        return finish(given, one)
+
+    monkeypatch.setattr(wiki, "settle", lambda sequence, timeout_s: not is_late)
+    monkeypatch.setattr(account_check, "finish", noted)
+    report = check(wiki, repair=True, settle=lambda: steps.append("waited"))
+    assert steps == ["waited"] * 3 + ["renamed"], "it waits before each check, and before it renames"
+    left = [(one.row, one.column) for one in report.left if one.row == account.row]
+    assert left == ([(account.row, tables.RENAMED)] if is_late else [])
+    assert (wiki.rows.row(tables.USERS, account.row).get(tables.RENAMED) == tables.ALL_RENAMED) is not is_late
+    monkeypatch.undo()
+    wiki.settle("", 30)
+    finish_leavings(wiki)
     assert not checked(wiki).differences
 
 

@@ -94,7 +94,7 @@ def test_what_only_administrators_do_says_so_too(before_drafts: StoreThread) -> 
     form = {**root.form("/Edited_3/rename"), "sure": "yes"}
     asked = {
         "/Edited_3/rename": {"new": "New name", "redirect": "1", "links": "1"},
-        "/Edited_3/delete": {},
+        "/Edited_3/delete": root.form("/Edited_3/delete"),
         "/Edited_3/undelete": {"row": "0"},
         "/-/massdelete": {"prefix": "Edited", "count": "1"},
         "/-/massrevert": {"author": "Ann", "since": "2026-01-01"},

@@ -5,10 +5,14 @@ whether an address has an account.  If the letter were written at once, it would
 interpreter, and the answer for an address with an account would take twice as long, which reveals the account.  A mail
 that cannot be sent is logged without its text, which contains a link; the person requests a new one.  Mails that are
 queued when the process ends are lost.
+
+The log has what ``words_of`` says of a failure.  The text of an error is never logged: servers repeat addresses of
+people in their answers.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import queue
 import smtplib
@@ -170,10 +174,12 @@ class Outbox:
                 mail = letter()
                 if mail is not None and self._deliver is not None:
                     self._deliver(mail)
-            except (StoreUnavailable, OSError, smtplib.SMTPException, ValueError) as error:
-                log.error("a mail was not sent: %s", error)
-            except Exception as error:  # whatever one mail does, the thread goes on to the next
-                log.exception("a mail was not sent: %s", type(error).__name__, exc_info=False)
+            except StoreUnavailable as away:
+                log.error("a mail was not sent: %s", away)
+            except (OSError, ValueError) as problem:  # every SMTPException is an OSError
+                log.error("a mail was not sent: %s", words_of(problem))
+            except Exception as problem:  # whatever one mail does, the thread goes on to the next
+                log.exception("a mail was not sent: %s", type(problem).__name__, exc_info=False)
             finally:
                 self._waiting.task_done()
 
@@ -186,6 +192,38 @@ class Outbox:
 
 class NoMailServer(OSError):
     """The mail server cannot be reached, or refuses the sign-in: no mail can be sent at the moment."""
+
+
+# The first kind that fits, and what an operator looks at.
+_ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (smtplib.SMTPAuthenticationError, "the server refuses the sign-in: see --smtp-user and --smtp-password-file"),
+    (smtplib.SMTPSenderRefused, "the server refuses the sender: see --mail-from"),
+    (smtplib.SMTPRecipientsRefused, "the server refuses the recipient, whom its own log names"),
+    (smtplib.SMTPNotSupportedError, "the server lacks what --smtp-tls, --smtp-user or a letter of the address needs"),
+    (smtplib.SMTPServerDisconnected, "the server broke the connection: its own log has the reason"),
+    (smtplib.SMTPException, "the server refuses the mail: its own log has the reason"),
+    (ssl.SSLError, "TLS with the server fails: see --smtp-tls, and its certificate"),
+    (OSError, "the server cannot be reached: see --smtp, and whether it runs"),
+    (ValueError, "the mail cannot be written: an address of the account, or --mail-from, is none"),
+)
+
+
+def words_of(problem: Exception) -> str:
+    """Return class and code of a mail's failure, and what to look at, for the log: nothing that a server has said."""
+    cause = problem.__cause__ if isinstance(problem, NoMailServer) else None
+    found = cause if isinstance(cause, Exception) else problem
+    advice = next((words for kind, words in _ADVICE if isinstance(found, kind)), "")
+    return f"{type(found).__name__} {_code_of(found)}".rstrip() + (f" ({advice})" if advice else "")
+
+
+def _code_of(problem: Exception) -> str:
+    """Return the code of an answer of SMTP, or the name of an error of the system; "" if there is none."""
+    if isinstance(problem, smtplib.SMTPRecipientsRefused):
+        return ", ".join(sorted({str(code) for code, _ in problem.recipients.values()}))
+    if isinstance(problem, smtplib.SMTPResponseException):
+        return str(problem.smtp_code)
+    number = problem.errno if isinstance(problem, OSError) else None
+    return "" if number is None else errno.errorcode.get(number, str(number))
 
 
 def deliver_by(config: MailConfig) -> Callable[[Mail], None]:
@@ -223,7 +261,7 @@ def _opened(config: MailConfig) -> smtplib.SMTP:
     except (OSError, ValueError) as problem:
         if server is not None:
             server.close()
-        raise NoMailServer(f"{type(problem).__name__}: {problem}") from problem
+        raise NoMailServer(type(problem).__name__) from problem
     return server
 
 

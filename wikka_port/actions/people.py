@@ -18,11 +18,11 @@ from wikka_port.actions.call import Action, ActionCall
 from wikka_port.actions.lists import names_html
 from wikka_port.change_lists import some_changes
 from wikka_port.feeds import iso_time
-from wikka_port.limits import OWNED_MAX
+from wikka_port.limits import LISTED_SCANNED, OWNED_MAX
 from wikka_port.markup.fragments import escape
 from wikka_port.rights.rules import NO_OWNERS, PUBLIC
 from wikka_port.schema import OF_ACCOUNTS
-from wikka_port.texts import N_, _, figure
+from wikka_port.texts import N_, _, _n, figure
 from wikka_port.urls import page_path
 
 SIGN_IN: Final = N_("Sign in to see what is yours.")
@@ -61,11 +61,16 @@ def countowned(call: ActionCall) -> str:
 
 
 def ownedpages(call: ActionCall) -> str:
-    """Return the number of the visitor's pages, of all pages, and the visitor's share."""
+    """Return the number of the visitor's pages, of all pages, and the share; of very many the first alone."""
     found = _owned(call)
     if found is None:
         return _said(_(SIGN_IN))
-    total = max(1, call.site.wiki.count_pages())
+    counted = _readable_pages(call)
+    if counted is None:
+        many, n = len(found) > OWNED_MAX, len(found)
+        more = _("You own more than {count} pages.", count=figure(OWNED_MAX))
+        return _said(more if many else _n("You own {n} page.", "You own {n} pages.", n))
+    total = max(1, counted, len(found))  # the kept number may be older than the visitor's last page
     share = 100 * min(len(found), total) / total
     values = {"total": figure(total), "share": figure(share, ",.1f")}
     if len(found) > OWNED_MAX:
@@ -73,6 +78,12 @@ def ownedpages(call: ActionCall) -> str:
     else:
         said = _("You own {count} of {total} pages ({share} %).", count=figure(len(found)), **values)
     return _said(said)
+
+
+def _readable_pages(call: ActionCall) -> int | None:
+    """Count the pages that the visitor may read: kept if everybody may read all, else up to LISTED_SCANNED, or None."""
+    wiki = call.site.wiki
+    return call.site.page_count.get() if wiki.access.is_open() else wiki.count_few_pages(LISTED_SCANNED)
 
 
 def countusers(call: ActionCall) -> str:

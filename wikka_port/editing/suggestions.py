@@ -2,6 +2,8 @@
 
     table          row                             families               ends
     suggestions    md5 of page (32), id (16)       s (text), at (whose)   30 days after it was made
+                   "of:", owner, ":", inverted     at                     the same
+                   ms (13), row of a review
 
     s:text s:note                          as typed
     at:who at:owner at:time                the shown name; the owner, as for drafts (``kept_drafts``); the time (ms)
@@ -9,6 +11,7 @@
     at:signed                              the kind of the shown name (``schema``)
     at:review                              of an edit or comment under review: ``Review``, as JSON
     at:waiting                             its network; the cell is there until somebody has decided
+    at:of                                  in a row "of:...", by which an owner finds the own reviews, the newest first
 
 A suggestion is by a person who may read the page and not write it; the page's writers take or refuse it.  An edit or a
 comment under review is by a person who may write, and antispam has doubts (``antispam.judging``): administrators
@@ -18,6 +21,9 @@ A person has at most SUGGESTED_BY_ONE suggestions on a page, and a page SUGGESTE
 wait for a review, REVIEWS_OF_NETWORK of them from one network.  Beyond that a new one is refused; no older one is
 displaced.  The counts are checked before the write, so concurrent ones may exceed the bounds by their number.  Lists
 read only the family ``at``.
+
+A review's row "of:..." is put before the review, so a crash leaves one without a review, which no list shows.  Reviews
+of older wikis have none until ``wikka prepare`` or a repair puts it.
 
 Taking or accepting is an edit (``handlers/suggestion``, ``review_decisions``).  The suggestion is deleted after the
 save, and the review gets its state.  A crash in between leaves a text that waits though it is saved; accepting it once
@@ -30,24 +36,24 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Annotated, Final
 
+from columnar.client import Connection
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import (
-    LISTED_QUICK,
+    REVIEWS_LISTED,
     REVIEWS_MAX,
     REVIEWS_OF_NETWORK,
-    REVIEWS_SCANNED,
     SUGGESTED_BY_ONE,
     SUGGESTED_OF_PAGE,
     SUGGESTIONS_S,
 )
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.names import page_key
-from wikka_port.schema import TableSpec, cells_of, fields_in
+from wikka_port.schema import TIME_MAX_MS, TableSpec, cells_of, fields_in
 from wikka_port.texts import _
 
 SUGGESTIONS: Final = b"suggestions"
@@ -56,12 +62,18 @@ TABLES: Final = (TableSpec(SUGGESTIONS, {"s": _FAMILY, "at": _FAMILY}, {}),)
 
 FAMILY: Final = b"at"  # the cells beside the text
 _OWNER: Final = b"at:owner"
+_TIME: Final = b"at:time"
 REVIEW: Final = b"at:review"
 _WAITING: Final = b"at:waiting"
+OWN: Final = b"at:of"
+_OF_OWNER: Final = b"of:"  # the beginning of the rows that have it: after every page's
 WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
 EDIT, COMMENT, SUGGESTION = "edit", "comment", "suggestion"
 _KEY_CHARS: Final = 32
-_ID: Final = re.compile("[0-9a-f]{16}")
+_FORGOTTEN_STEP: Final = 200  # rows that are deleted in one call
+_ID_CHARS: Final = 16
+_ROW_CHARS: Final = _KEY_CHARS + _ID_CHARS
+_ID: Final = re.compile(f"[0-9a-f]{{{_ID_CHARS}}}")
 
 
 Decided = Callable[[bytes, Mapping[bytes, bytes]], object]
@@ -95,7 +107,7 @@ class Suggestion:
     who: Annotated[str, b"at:who"]
     owner: Annotated[str, _OWNER]
     signed: Annotated[str, b"at:signed"]
-    time_ms: Annotated[int, b"at:time"]
+    time_ms: Annotated[int, _TIME]
     base: Annotated[int, b"at:base"]
     markup: Annotated[str, b"at:format"]
     text: Annotated[str | None, b"s:text"] = None  # None if the family ``at`` alone was requested
@@ -176,7 +188,7 @@ class Suggestions:
     def add_for_review(self, one: Suggestion, review: Review) -> Suggestion:
         """Store an edit or a comment until somebody decides; the same form sent again replaces it.  Raises TooMany."""
         key = f"{review.kind} {one.owner} {review.form or secrets.token_hex(8)}"
-        made = replace(one, id=hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:16])
+        made = replace(one, id=hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:_ID_CHARS])
         made = replace(made, packed_review=pack_review(review))
         row, waiting, network = _row(review.page, made.id), dict(self._waiting()), review.network or "-"
         if row not in waiting:
@@ -184,6 +196,9 @@ class Suggestions:
             if len(waiting) >= REVIEWS_MAX or of_network >= REVIEWS_OF_NETWORK:
                 raise TooMany(_("Very many texts wait to be looked at. Your text is below: please send it later."))
         cells = {**cells_of(made), _WAITING: network.encode("utf-8", "replace")}
+        own = own_row(row, cells)
+        assert own is not None, "it is a review"
+        self._rows.put(SUGGESTIONS, own, {OWN: b"yes"})
         self._rows.put(SUGGESTIONS, row, cells)
         return made
 
@@ -199,23 +214,24 @@ class Suggestions:
         found = (suggestion_of(row, cells) for row, cells in stored.items() if cells.get(REVIEW))
         return list(islice(sorted((one for one in found if one is not None), key=lambda one: one.time_ms), limit))
 
-    def reviews_of(
-        self, owners: Collection[str], before_expensive_read: Callable[[], object] = lambda: None
-    ) -> list[Suggestion]:
-        """Return the reviews of ``owners``, decided or not, without texts, the newest first.
+    def reviews_of(self, owners: Collection[str], limit: int = REVIEWS_LISTED) -> list[Suggestion]:
+        """Return up to ``limit`` reviews of ``owners``, decided or not, without texts, the newest first.
 
-        REVIEWS_SCANNED rows are read at most; a wiki has more only if thousands of texts were sent in 30 days.  Costs
-        nothing without owners.  ``before_expensive_read``, which may raise, is called once LISTED_QUICK rows are read.
+        Reads these alone, whatever others have sent: a call for each owner and one for the texts, none without owners.
         """
-        if not owners:
-            return []
-        of_owners = []
-        for count, (row, cells) in enumerate(self._rows.scan(SUGGESTIONS, columns=(FAMILY,), limit=REVIEWS_SCANNED)):
-            if count == LISTED_QUICK:
-                before_expensive_read()
-            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners:
-                of_owners.append(suggestion_of(row, cells))
-        return sorted((one for one in of_owners if one is not None), key=lambda one: -one.time_ms)
+        rows = dict.fromkeys(own[-_ROW_CHARS:] for owner in owners for own in self._own_rows(owner, 2 * limit))
+        stored = self._rows.rows(SUGGESTIONS, list(rows), (FAMILY,))
+        found = (
+            suggestion_of(row, cells)
+            for row, cells in stored.items()
+            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
+        )
+        return sorted((one for one in found if one is not None), key=lambda one: -one.time_ms)[:limit]
+
+    def _own_rows(self, owner: str, limit: int) -> list[bytes]:
+        """Return the rows "of:..." of an owner, the newest first; a form that was sent again has one for each time."""
+        begin = _OF_OWNER + owner.encode() + b":"
+        return self._rows.row_keys(SUGGESTIONS, begin, begin + b":", limit=limit)  # ":" is after each digit
 
     def reviewed(self, name: str, suggestion_id: str) -> Suggestion | None:
         """Return an edit or comment under review with its text, decided or not, or None if there is none."""
@@ -242,8 +258,11 @@ class Suggestions:
         self._rows.delete(SUGGESTIONS, _row(name, suggestion_id))
 
     def forget(self, owners: Collection[str]) -> int:
-        """Delete all suggestions of ``owners``; return their number.  O(all suggestions)."""
+        """Delete all suggestions and reviews of ``owners``; return their number.  O(all suggestions)."""
         count = 0
+        for owner in owners:
+            while own := self._own_rows(owner, _FORGOTTEN_STEP):
+                self._rows.delete_rows(SUGGESTIONS, own)
         for row, cells in self._rows.scan(SUGGESTIONS, columns=(FAMILY,)):
             if cells.get(_OWNER, b"").decode(errors="replace") in owners:
                 self._rows.delete(SUGGESTIONS, row)
@@ -253,6 +272,31 @@ class Suggestions:
 
 def _row(name: str, suggestion_id: str) -> bytes:
     return page_key(name) + suggestion_id.encode()
+
+
+def own_row(row: bytes, cells: Mapping[bytes, bytes]) -> bytes | None:
+    """Return the row "of:..." of the review in ``row``, or None if ``row`` has no review."""
+    owner, time_ms = cells.get(_OWNER, b""), cells.get(_TIME, b"")
+    if not cells.get(REVIEW) or not time_ms.isdigit():
+        return None
+    return b"%s%s:%013d%s" % (_OF_OWNER, owner, max(0, TIME_MAX_MS - int(time_ms)), row)
+
+
+def own_rows(connection: Connection) -> Iterator[tuple[bytes, int]]:
+    """Yield the row "of:..." of each review with the review's timestamp, by which both end.  O(all suggestions)."""
+    for row, stamped in connection.table(SUGGESTIONS).scan(columns=[FAMILY], include_timestamp=True, batch_size=200):
+        own = own_row(row, {column: value for column, (value, _) in stamped.items()})
+        if own is not None:
+            yield own, stamped[REVIEW][1]
+
+
+def renamed_review(cells: Mapping[bytes, bytes], name: str) -> dict[bytes, bytes]:
+    """Return the cells of a row whose page has another name by now, as they are beside it; a review says its page."""
+    try:
+        review = unpack_review(cells[REVIEW].decode()) if cells.get(REVIEW) else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        review = None  # a damaged one is none
+    return dict(cells) if review is None else {**cells, REVIEW: pack_review(replace(review, page=name)).encode()}
 
 
 def id_of_row(row: bytes) -> str:

@@ -15,6 +15,7 @@ from wikka_port.antispam.submissions import words_refusal
 from wikka_port.forms import answer_form, form_page, reason_in, take_edit
 from wikka_port.moving.journal import Deleted
 from wikka_port.names import MAX_NAME_BYTES, normalise
+from wikka_port.page_rows import Page
 from wikka_port.refusals import missing_page, name_refusal
 from wikka_port.rights.erasing import GuardedErasure
 from wikka_port.rights.judging import NotAllowed
@@ -28,23 +29,45 @@ SURE_TO_ERASE: Final = N_("Say that you are sure: what is erased cannot be broug
 
 
 def handle_delete(site: Site, request: Request, name: str) -> Response:
-    if site.wiki.page(name) is None:
+    """Ask on GET, delete on POST; a page that was saved since the form was shown stays, and the form says so."""
+    page = site.wiki.page(name)
+    if page is None:
         return missing_page(site, name)
     site.wiki.access.require(name, Privilege.DELETE)
 
     def form(status: int, problem: str) -> Response:
-        values = {"reason": reason_in(request), "linking": site.wiki.backlinks(name, limit=6)}
-        return form_page(site, request, "delete.html", status=status, page_name=name, problem=problem, **values)
+        now = page if request.method != "POST" else site.wiki.page(name) or page
+        return _delete_form(site, request, now, status=status, problem=problem)
 
     def delete() -> Response:
         take_edit(site, request)
         if why := words_refusal(site, request, reason_in(request)):
             raise Refused(_(BAD_REASON, why=why), 400)
-        site.wiki.moves.delete(name, reason_in(request))
+        site.wiki.moves.delete(name, reason_in(request), newest=_seen_in(request))
         site.wiki.settle("", site.config.settle_s)
         return redirect(page_path(name, "undelete"))
 
     return answer_form(site, request, form, delete)
+
+
+def _seen_in(request: Request) -> tuple[int, str]:
+    """Return number and token of the revision that the form was made for; a form that names none has (0, "")."""
+    text, token = request.form.get("base", ""), request.form.get("base_token", "")
+    return (int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0), token
+
+
+def _delete_form(site: Site, request: Request, page: Page, *, status: int, problem: str) -> Response:
+    """Return the form for the page as it is; if a refused one was made for another revision, it shows the newest."""
+    base, token = _seen_in(request) if request.method == "POST" else (page.number, page.token)
+    has_changed = (base, token) != (page.number, page.token)
+    values = {
+        "reason": reason_in(request),
+        "linking": site.wiki.backlinks(page.name, limit=6),
+        "page": page,
+        "has_changed": has_changed,
+        "since": base if has_changed and base and site.wiki.revision(page.name, base, token) is not None else 0,
+    }
+    return form_page(site, request, "delete.html", status=status, page_name=page.name, problem=problem, **values)
 
 
 def handle_undelete(site: Site, request: Request, name: str) -> Response:

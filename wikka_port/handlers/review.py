@@ -33,8 +33,7 @@ from wikka_port.handlers.review_decisions import (
 from wikka_port.handlers.waiting_files import NOTHING_CHOSEN
 from wikka_port.limits import ANTISPAM_ENTRY_CHARS, REVIEWS_AT_ONCE
 from wikka_port.names import InvalidName, normalise
-from wikka_port.page_rows import is_revision
-from wikka_port.request_queues import run_in_slow_lane
+from wikka_port.page_rows import Page, is_revision
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect
 from wikka_port.texts import N_, _, _n
@@ -53,8 +52,7 @@ def handle_reviews(site: Site, request: Request, _name: str) -> Response:
         if request.method == "POST" or site.visitor.administers:
             site.wiki.moves.require_site()
             return _listed(site, request)
-        owners = owners_of(site, request)
-        own = site.wiki.reviews.reviews_of(owners, lambda: run_in_slow_lane(request.environ))[:LISTED]
+        own = site.wiki.reviews.reviews_of(owners_of(site, request))
         shown = [(one, one.review, site_path("held", page=page_of(one), id=one.id)) for one in own]
         return site.html("held_own.html", found=shown)
     found = _found(site, request, given.get("page", ""), given["id"])
@@ -162,13 +160,14 @@ def _reasons(review: Review | None) -> list[str]:
 def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem: str) -> Response:
     review = one.review
     assert review is not None, "it is under review"
-    old, is_outdated = _former(site, one, review)
+    old, is_outdated, spoken = _former(site, one, review)
     values: dict[str, Any] = {
         "one": one,
         "review": review,
         "kind": review.kind,
         "reasons": sentences(review),
         "rows": rows(old, one.text or ""),
+        "spoken": spoken,
         "outdated": is_outdated,
         "decides": site.visitor.administers,
         "is_author": one.owner in owners_of(site, request),
@@ -180,29 +179,32 @@ def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem:
     return form_page(site, request, "held_text.html", status=status, **values)
 
 
-def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool]:
-    """Return the text that an edit began from, as far as the visitor may read it, and whether the page has changed."""
+def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool, str | None]:
+    """Return the text that an edit began from, whether the page has changed since, and the language of both texts.
+
+    Without the right to read the page the text is "", and the language is None unless the author has chosen one.
+    """
     try:
-        if review.kind == COMMENT:
-            return _former_comment(site, review), False
         page = site.wiki.page(review.page)
+        spoken = review.language or (page.language if page is not None else "")
+        if review.kind == COMMENT:
+            return _former_comment(site, page, review), False, spoken
         if page is None or not one.base:
-            return "", page is not None
+            return "", page is not None, spoken
         if is_revision(page, one.base, one.base_token):
-            return page.body, False
+            return page.body, False, spoken
         began = site.wiki.revision(review.page, one.base, one.base_token)
     except NotAllowed:
-        return "", False
-    return ("" if began is None else began.body or ""), True
+        return "", False, review.language or None
+    return ("" if began is None else began.body or ""), True, spoken
 
 
-def _former_comment(site: Site, review: Review) -> str:
+def _former_comment(site: Site, page: Page | None, review: Review) -> str:
     """Return the present text of the comment that a change is about, "" of a new one.  Raises NotAllowed.
 
     ``review.history`` came with a form: a key that is not the page's names the comments of a page that nobody judged.
     """
-    page = site.wiki.page(review.page) if review.edit else None
-    if page is None:
+    if page is None or not review.edit:
         return ""
     comments = site.wiki.comments_of(page, [review.browser])
     if comments.history != review.history.encode():

@@ -22,7 +22,7 @@ from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORKS
 from wikka_port.editing.kept_drafts import BASE, DRAFTS, TIME, TOKEN
-from wikka_port.editing.suggestions import SUGGESTIONS
+from wikka_port.editing.suggestions import OWN, REVIEW, SUGGESTIONS, own_row, renamed_review
 from wikka_port.moving.journal import RENAME, Move
 from wikka_port.names import page_key
 from wikka_port.page_rows import head_of, number_in
@@ -36,15 +36,26 @@ def follow(connection: Connection, move: Move) -> None:
     """Move the rows of a renamed page to its new name, with their timestamps."""
     old, new = page_key(move.source), page_key(move.target)
     for name, row, cells in _rows_of_page(connection, move):
-        table = connection.table(name)
-        for column, (value, stamp) in cells.items():
-            table.put(new + row[len(old) :], {column: value}, timestamp=stamp)
+        table, there = connection.table(name), new + row[len(old) :]
+        values = {column: value for column, (value, _) in cells.items()}
+        own = own_row(row, values) if name == SUGGESTIONS else None
+        if own is not None:
+            table.put(own[: -len(row)] + there, {OWN: b"yes"}, timestamp=cells[REVIEW][1])
+        renamed = renamed_review(values, move.target) if name == SUGGESTIONS else values
+        for column, (_, stamp) in cells.items():
+            table.put(there, {column: renamed[column]}, timestamp=stamp)
+        if own is not None:
+            table.delete(own)
         table.delete(row)
 
 
 def remove(connection: Connection, move: Move) -> None:
     """Remove the rows of a page that is being purged."""
-    for name, row, _ in _rows_of_page(connection, move):
+    for name, row, cells in _rows_of_page(connection, move):
+        values = {column: value for column, (value, _) in cells.items()}
+        own = own_row(row, values) if name == SUGGESTIONS else None
+        if own is not None:
+            connection.table(name).delete(own)
         connection.table(name).delete(row)
 
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from wikka_port.accounts.rows import Cells, Rows
@@ -30,16 +31,19 @@ from wikka_port.limits import JOB_LEASE_MS, JOB_PAGES_MAX, JOB_STEP
 from wikka_port.moving.journal import BY, ITEM, KIND, MOVES, REVERTED, SIGNED, STATE, Journal, new_id
 from wikka_port.names import MAX_NAME_BYTES, InvalidName, page_key
 from wikka_port.page_rows import text_in
-from wikka_port.schema import cells_of, fields_in
+from wikka_port.rights.rules import pack_replaced, parse_former, parse_rights_change
+from wikka_port.schema import cells_of, fields_in, folded
 
 LINKS, SUBPAGES, REVERT, MASS_DELETE, UNDO = "links", "subpages", "revert", "mass-delete", "undo"
 MASS_RIGHTS: Final = "mass-rights"
 JOB_KINDS: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, MASS_RIGHTS, UNDO)
 UNDOABLE: Final = (LINKS, SUBPAGES, REVERT, MASS_DELETE, MASS_RIGHTS)
 OPEN, STOPPED, ENDED = b"open", b"stopped", b"ended"
+RIGHTS: Final = b"m:rights"
 _LEASE: Final = b"m:lease"
 _TODO: Final = b"?"
 _LEFT: Final = b"-"
+_DONE: Final = b"0@"  # of a page without a revision of the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Job:
     of: Annotated[bytes, b"m:of"] = b""  # the job that this one undoes
     history: Annotated[bytes, b"m:history"] = b""  # of the page that was renamed; b"": not known, of an older job
     along: Annotated[bytes, b"m:along"] = b""  # the job of its subpages
-    rights: Annotated[str, b"m:rights"] = ""  # the change of rights, packed
+    rights: Annotated[str, RIGHTS] = ""  # the change of rights, packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,42 @@ def _packed(item: Item) -> bytes:
         return _LEFT + b" " + item.name.encode() + b": " + item.why.encode("utf-8", "replace")
     made = item.token.encode() if item.number else item.place
     return b"%d%s %s" % (item.number, b"@" + made if made else b"", item.name.encode())
+
+
+def renamed_owner(cells: Cells, name: str, new: str) -> dict[bytes, bytes]:
+    """Return those cells of work on rights in which the account ``name`` is an owner, with ``new`` in its place.
+
+    It is the owner that the pages got, or the one that they had; a cell that nobody can read is left alone.
+    """
+    found = {}
+    for column, value in cells.items():
+        if column == RIGHTS:
+            renamed = _renamed_change(value, name, new)
+        elif column.startswith(ITEM) and value.startswith(_DONE):
+            former, _blank, page = value[len(_DONE) :].partition(b" ")
+            changed = _renamed_former(former, name, new)
+            renamed = None if changed is None else _DONE + changed + b" " + page
+        else:
+            continue
+        if renamed is not None:
+            found[column] = renamed
+    return found
+
+
+def _renamed_change(packed: bytes, name: str, new: str) -> bytes | None:
+    with suppress(ValueError, KeyError, TypeError):
+        change = parse_rights_change(packed.decode())
+        if folded(change.owner or "") == folded(name):
+            return replace(change, owner=new).pack().encode()
+    return None
+
+
+def _renamed_former(packed: bytes, name: str, new: str) -> bytes | None:
+    with suppress(ValueError, KeyError, TypeError):
+        revision, change = parse_former(packed)
+        if folded(change.owner or "") == folded(name):
+            return pack_replaced(revision, replace(change, owner=new))
+    return None
 
 
 def _progress(job_id: bytes, cells: Cells) -> Progress:

@@ -28,7 +28,7 @@ mail a day, and a further one only beyond DIGEST_NOTICES.
 The lease keeps two processes from sending the same row at the same time.  It is renewed before each mail, for much
 longer than a mail server may take to answer.
 
-Neither text nor address is ever logged.
+Neither text nor address is ever logged, nor what a server says (``mail.words_of``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from itertools import groupby
 from typing import Final, Protocol
 
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import TIMEOUT_S, Mail, NoMailServer
+from wikka_port.accounts.mail import TIMEOUT_S, Mail, NoMailServer, words_of
 from wikka_port.accounts.records import Account
 from wikka_port.accounts.rows import Rows
 from wikka_port.limits import DIGEST_NOTICES, MAILS_AT_ONCE
@@ -144,20 +144,19 @@ class Sender:
                 sent += self._send(due)
                 faults = 0
             except NoMailServer as problem:
-                log.warning("mails of notices are sent later: %s", type(problem.__cause__ or problem).__name__)
+                log.warning("mails of notices are sent later: %s", words_of(problem))
                 break
-            except _REFUSALS:
+            except _REFUSALS as problem:
                 faults = 0
-                self._postpone(due, ATTEMPTS)
+                self._postpone(due, ATTEMPTS, problem)
             except OSError as problem:  # every SMTPException is one
                 faults += 1
-                log.warning("a mail of notices is sent later: %s", type(problem).__name__)
-                self._postpone(due, FAULTS_MAX)
+                self._postpone(due, FAULTS_MAX, problem)
             except StoreUnavailable:
                 raise
             except Exception as problem:  # its text may have an address
-                log.exception("a mail of notices is sent later: %s", type(problem).__name__, exc_info=False)
-                self._postpone(due, FAULTS_MAX)
+                log.exception("a mail of notices failed: %s", type(problem).__name__, exc_info=False)
+                self._postpone(due, FAULTS_MAX, problem)
         return sent
 
     def _take_lease(self) -> bool:
@@ -208,12 +207,14 @@ class Sender:
         self._on_step_done("marked")
         return mail is not None
 
-    def _postpone(self, due: Due, most: int) -> None:
+    def _postpone(self, due: Due, most: int, problem: Exception) -> None:
         """Try a mail again later, its rows at one moment, or give it up after ``most`` attempts."""
+        words = words_of(problem)
         if due.attempts + 1 >= most:
-            log.warning("a mail of notices failed %d times, and is given up", due.attempts + 1)
+            log.warning("a mail of notices failed %d times, and is given up: %s", due.attempts + 1, words)
             self._rows.delete_rows(OUTGOING, due.rows)
             return
+        log.warning("a mail of notices is sent later: %s", words)
         later = b"%d:%d" % (self._clock() + RETRY_MS, due.attempts + 1)
         for row in due.rows:
             self._rows.put(OUTGOING, row, {_LATER: later})

@@ -133,6 +133,10 @@ class PageAccess:
             self.require(name, Privilege.READ)
         return name
 
+    def is_open(self) -> bool:
+        """Return whether everybody may read every page."""
+        return self._wiki.rights.rules().is_open
+
     def sees_all(self) -> bool:
         """Return whether the visitor may read every page."""
         return self._wiki.rights.rules().is_open or (self.visitor.admin and self.visitor.is_active)

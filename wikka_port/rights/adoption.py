@@ -129,15 +129,19 @@ class Adoption:
         return None if author is None else Proved(author, now.name, now.history or page_key(now.name))
 
     def _author(self, revision: Revision, network: str) -> Visitor | None:
-        """Return the author of a revision as a visitor with the rights of now, or None if the account has ended."""
+        """Return the author of a revision as a visitor with the rights of now, or None if the account has ended.
+
+        The first address of a network stands for the author's, so that a block of the network counts.
+        """
+        address = network.partition("/")[0]
         if revision.signed == "visitor":
-            return replace(unregistered(""), signature=revision.author, address=network)
+            return replace(unregistered(""), signature=revision.author, address=address)
         if revision.signed not in schema.OF_ACCOUNTS:
             return None
         account = Directory(self._wiki.rows, self._clock).account(revision.author)
         if account is None or account.status == "deleted":
             return None
-        return replace(visitor_of(account, ""), by_key=revision.signed == "key", address=network)
+        return replace(visitor_of(account, ""), by_key=revision.signed == "key", address=address)
 
 
 def _by(author: Visitor) -> Callable[[str], By]:

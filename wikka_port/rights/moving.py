@@ -9,7 +9,6 @@ An object serves one request, or one job.
 
 from __future__ import annotations
 
-import base64
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import Final
 
 from wikka_port.accounts.audit import Audit
 from wikka_port.accounts.rows import Rows
-from wikka_port.limits import DELETED_PAGES_SCANNED, FORMER_RIGHTS_BYTES, REASON_CHARS_MAX
+from wikka_port.limits import DELETED_PAGES_SCANNED, REASON_CHARS_MAX
 from wikka_port.maintenance import Maintenance
 from wikka_port.markup.links import redirect_target
 from wikka_port.moving.erasing import check_not_erased
@@ -29,14 +28,14 @@ from wikka_port.page_rows import Page, head_of, is_there
 from wikka_port.pages import Saved, Wiki, clock_ms
 from wikka_port.rights.judging import Decision, NotAllowed
 from wikka_port.rights.rules import (
-    LISTED,
     NO_RIGHTS,
     PageRights,
     Privilege,
     RightsChange,
     effective,
+    pack_former,
     page_rights,
-    parse_rights_change,
+    parse_former,
 )
 from wikka_port.rights.stored import RightsChanged
 from wikka_port.schema import OWNER
@@ -253,14 +252,14 @@ class GuardedMoves:
             except RightsChanged:
                 continue
             self._note("rights", name, "")
-            return _pack_former(before, after.revision)
+            return pack_former(before, after.revision)
         raise NotMoved(name, _("its rights were changed again and again"))
 
     def restore_rights(self, name: str, former: bytes) -> None:
         """Give a page the rights back that ``change_rights`` replaced.  Raises NotAllowed, NotMoved."""
         if not former:
             raise NotMoved(name, _("its former rights were not kept: they were too long"))
-        revision, change = _parse_former(former)
+        revision, change = parse_former(former)
         present = self._rights_to_change(name)
         try:
             if present.revision != revision:
@@ -283,15 +282,3 @@ class GuardedMoves:
         if one is None:
             raise NotDeleted(name)
         self.undelete(one)
-
-
-def _pack_former(rights: PageRights, revision: bytes) -> bytes:
-    """Return rights and the revision that replaced them, without a blank; b"" if they take over FORMER_RIGHTS_BYTES."""
-    change = RightsChange(rights.owner, {one: rights.lists.get(one) for one in LISTED})
-    packed = base64.urlsafe_b64encode(revision + b"\n" + change.pack().encode())
-    return packed if len(packed) <= FORMER_RIGHTS_BYTES else b""
-
-
-def _parse_former(former: bytes) -> tuple[bytes, RightsChange]:
-    revision, _newline, packed = base64.urlsafe_b64decode(former).partition(b"\n")
-    return revision, parse_rights_change(packed.decode())

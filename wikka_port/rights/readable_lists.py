@@ -124,6 +124,15 @@ class ReadableLists(NameParts):
             return self._lists.count_pages()
         return sum(map(len, self._all_names()))
 
+    def count_few_pages(self, most: int) -> int | None:
+        """Count the pages that may be read; None if the wiki has more than ``most``, some LISTED_STEP more or fewer."""
+        count = 0
+        for step, names in enumerate(self._all_names()):
+            if step * LISTED_STEP >= most:
+                return None
+            count += len(names)
+        return count
+
     def count_pages_roughly(self) -> int:
         """Count all pages, also unreadable ones; the number serves the ranking of results and is never shown."""
         return self._lists.count_pages_roughly()

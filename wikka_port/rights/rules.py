@@ -22,12 +22,14 @@ Knows nothing of the store, and of the visitors whom lists admit (``acl``).
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from wikka_port.limits import FORMER_RIGHTS_BYTES
 from wikka_port.names import InvalidName, normalise
 from wikka_port.rights.acl import AccessList, lets_all_in, read_list
 from wikka_port.rights.blocks import Blocks
@@ -123,6 +125,24 @@ def parse_rights_change(packed: str) -> RightsChange:
     """Parse ``RightsChange.pack``; raise ValueError or KeyError if it is none."""
     found = json.loads(packed)
     return RightsChange(found["owner"], {Privilege(one): text for one, text in found["lists"].items()})
+
+
+def pack_former(rights: PageRights, revision: bytes) -> bytes:
+    """Return rights and the revision that replaced them, without a blank; b"" if they take over FORMER_RIGHTS_BYTES."""
+    change = RightsChange(rights.owner, {one: rights.lists.get(one) for one in LISTED})
+    packed = pack_replaced(revision, change)
+    return packed if len(packed) <= FORMER_RIGHTS_BYTES else b""
+
+
+def pack_replaced(revision: bytes, change: RightsChange) -> bytes:
+    """Return the change that restores former rights, and the revision that replaced them, without a blank."""
+    return base64.urlsafe_b64encode(revision + b"\n" + change.pack().encode())
+
+
+def parse_former(former: bytes) -> tuple[bytes, RightsChange]:
+    """Parse ``pack_former``; raise ValueError or KeyError if it is none."""
+    revision, _newline, packed = base64.urlsafe_b64decode(former).partition(b"\n")
+    return revision, parse_rights_change(packed.decode())
 
 
 def number_of(revision: bytes) -> int:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import email
 import email.policy
+import errno
 import re
+import smtplib
+import socket
+import ssl
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,12 +18,14 @@ from werkzeug.test import TestResponse
 from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
 from wikka_port.accounts.directory import Directory
-from wikka_port.accounts.mail import BEGINS_S, Mail, Outbox, message_of
+from wikka_port.accounts.mail import BEGINS_S, Mail, NoMailServer, Outbox, message_of
 from wikka_port.config import MailConfig
 from wikka_port.store import StoreUnavailable
 
 PASSWORD = "correct horse battery"
 PUBLIC = "https://wiki.example"
+ADDRESS = "ada@example.org"
+SAYS = f"5.1.1 <{ADDRESS}> is unknown here".encode()
 
 
 class MailedWiki(WikiClient):
@@ -274,19 +280,54 @@ def test_no_more_than_a_few_mails_to_one(web: MailedWiki) -> None:
     assert len(web.mails()) - sent == 3
 
 
-def test_a_mail_that_cannot_be_sent_is_logged_without_its_link(caplog: pytest.LogCaptureFixture) -> None:
+def no_server(cause: Exception) -> NoMailServer:
+    problem = NoMailServer(f"as {ADDRESS}")
+    problem.__cause__ = cause
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (OSError(f"nobody listens at {ADDRESS}"), "OSError (the server cannot be reached: see --smtp"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, ADDRESS), "ConnectionRefusedError ECONNREFUSED (the server cannot"),
+        (no_server(socket.gaierror(-2, ADDRESS)), "gaierror -2 (the server cannot be reached"),
+        (no_server(ssl.SSLCertVerificationError(1, ADDRESS)), "(TLS with the server fails: see --smtp-tls"),
+        (no_server(smtplib.SMTPAuthenticationError(535, SAYS)), "SMTPAuthenticationError 535 (the server refuses th"),
+        (smtplib.SMTPRecipientsRefused({ADDRESS: (550, SAYS)}), "SMTPRecipientsRefused 550 (the server refuses the r"),
+        (smtplib.SMTPSenderRefused(553, SAYS, ADDRESS), "SMTPSenderRefused 553 (the server refuses the s"),
+        (smtplib.SMTPDataError(554, SAYS), "SMTPDataError 554 (the server refuses the mail"),
+        (smtplib.SMTPServerDisconnected(ADDRESS), "SMTPServerDisconnected (the server broke"),
+        (smtplib.SMTPNotSupportedError(ADDRESS), "SMTPNotSupportedError (the server lacks"),
+        (ValueError(ADDRESS), "ValueError (the mail cannot be written"),
+        (KeyError(ADDRESS), "a mail was not sent: KeyError"),
+    ],
+    ids=lambda given: type(given).__name__ if isinstance(given, Exception) else "",
+)
+def test_a_mail_that_cannot_be_sent_is_logged_by_class_and_code_alone(
+    problem: Exception, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither its link nor what the server says of people; and the next mail is sent."""
+    sent = []
+
     def deliver(mail: Mail) -> None:
-        raise OSError("nobody listens")
+        if mail.to == ADDRESS:
+            raise problem
+        sent.append(mail.to)
 
     def away() -> Mail | None:
         raise StoreUnavailable("memory", "it is away")
 
     outbox = Outbox(deliver)
-    outbox.post(lambda: Mail("ada@example.org", "subject", "a secret link"))
+    outbox.post(lambda: Mail(ADDRESS, "subject", "a secret link"))
     outbox.post(away)
+    outbox.post(lambda: Mail("eve@example.org", "subject", "a secret link"))
     outbox.wait()
-    assert "nobody listens" in caplog.text
-    assert "secret link" not in caplog.text
+    assert words in caplog.text
+    assert "it is away" in caplog.text
+    for said in ("secret link", ADDRESS, "ada@"):
+        assert said not in caplog.text
+    assert sent == ["eve@example.org"]
 
 
 def test_whatever_one_mail_does_the_next_one_is_sent(caplog: pytest.LogCaptureFixture) -> None:

@@ -100,7 +100,7 @@ def fallen_save(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patched:
         patched.setattr(edit, "adopt", fall)
-        assert web.post("/New/edit", form, environ_base={"REMOTE_ADDR": "203.0.113.7"}).status_code == 500
+        assert web.post("/New/edit", form, environ_base={"REMOTE_ADDR": "2001:db8::7"}).status_code == 500
     assert web.wiki.page("New") is not None, "the text is on disk"
     assert web.wiki.files.files_of("New") == {}
 
@@ -235,7 +235,7 @@ def test_a_right_that_is_gone_lets_the_files_wait_until_they_end(
         assert account is not None
         directory.set_status(account, "suspended")
     else:
-        rights.add_block(Block("0123456789abcdef", network="203.0.113.0/24", by="Root", reason="spam"))
+        rights.add_block(Block("0123456789abcdef", network="2001:db8::/32", by="Root", reason="spam"))
     assert adopted(web) == 0
     assert time_of_upload(web) == before, "each look leaves it the time at which it ends"
     web.wiki._now_ms += WAITING_MS

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from tests.support.api_client import ApiScene
 from tests.support.wiki_client import WikiClient
+from wikka_port.accounts.rows import Cells
 from wikka_port.editing import suggestions
+from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.limits import SUGGESTED_BY_ONE
 from wikka_port.names import page_key
-from wikka_port.request_queues import PLACE_KEY
 from wikka_port.rights.rules import PageRights, Privilege
 
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
@@ -75,29 +77,61 @@ def test_who_never_sent_a_text_costs_no_search_for_any(web: WikiClient) -> None:
     assert "rows.scan" not in web.wiki.calls
 
 
-class QuickPlace:
-    """The place of a request in the quick lane, which notes where it is moved."""
+def test_a_list_of_ones_own_texts_reads_those_alone(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else everybody who has a cookie of drafts could have thousands of texts read."""
+    mia, visitor, ben = web.signed_in("Mia"), web.other_visitor(), web.signed_in("Ben")
+    places = [kept_edit(web, mia, f"/Page_{number}") for number in range(3)]
+    kept_edit(web, visitor, "/Other")
+    owner = owner_of_account("Mia")
+    found = web.wiki.suggestions.reviews_of([owner], 2)
+    assert [one.review.page for one in found if one.review] == ["Page 2", "Page 1"], "the newest, up to the bound"
+    stored, read = web.wiki.rows.rows, list[int]()
 
-    queue = "quick"
-    has_arriving_body = False
+    def noted(table: bytes, rows: Collection[bytes], columns: Sequence[bytes] | None = None) -> dict[bytes, Cells]:
+        read.extend([len(rows)] if table == suggestions.SUGGESTIONS else [])
+        return stored(table, rows, columns)
 
-    def __init__(self) -> None:
-        self.moved: list[str] = []
+    monkeypatch.setattr(web.wiki.rows, "rows", noted)
+    for browser, texts in ((mia, 3), (visitor, 1), (ben, 0), (web.other_visitor(), 0)):
+        web.wiki.calls.clear()
+        read.clear()
+        assert browser.get("/-/held").status_code == 200
+        assert (sum(read), "rows.scan" in web.wiki.calls) == (texts, False)
+    monkeypatch.undo()
+    assert kept_edit(web, mia, "/Page_3") not in places
+    form = mia.form_of(mia.get(places[0]))
+    assert mia.post("/-/held", {**form, "withdraw": "1"}).status_code == 303
+    assert mia.get("/-/held").text.count("/-/held?page") == 4
 
-    def restart(self, queue: str, full: type[Exception]) -> None:
-        self.moved.append(queue)
+
+def test_the_difference_of_a_held_text_is_in_the_language_of_its_page(web: WikiClient) -> None:
+    web.wiki.save("H", "שלום", author="Olga", base=0, owner="Olga", language="he")
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    edit, plain = kept_edit(web, mia, "/H"), kept_edit(web, mia, "/P")
+    forms = {"/H/comments": {"send": "1"}, "/Nouvelle/edit": {"save": "1", "language": "fr"}}
+    begun = {path: {**mia.form(path), "body": FARM, **fields} for path, fields in forms.items()}
+    web.now += 60
+    mia.now = web.now
+    comment, new = (mia.post(path, form).headers["Location"] for path, form in begun.items())
+    for place, shown in ((edit, ' lang="he"'), (comment, ' lang="he"'), (new, ' lang="fr"'), (plain, "")):
+        assert f"<tbody{shown}>" in root.get(place).text, place
+        assert f"<tbody{shown}>" in mia.get(place).text, place
+    web.wiki.rights.change("H", PageRights("Olga"), "Olga", {Privilege.READ: "Olga"})
+    web.wiki.clock_s += 5
+    for place in (edit, comment):
+        assert "<tbody>" in mia.get(place).text, "the language of a page that one may not read is not said"
 
 
-def test_a_long_search_for_ones_own_texts_goes_to_the_slow_lane(
-    web: WikiClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suggestions, "LISTED_QUICK", 2)
+def test_a_form_that_is_sent_again_later_is_listed_once_at_its_new_time(web: WikiClient) -> None:
     mia = web.signed_in("Mia")
-    for number, lanes in ((1, []), (2, []), (3, ["slow"])):
-        kept_edit(web, mia, f"/Page_{number}")
-        place = QuickPlace()
-        assert mia.get("/-/held", environ_base={PLACE_KEY: place}).status_code == 200
-        assert place.moved == lanes, number
+    form = {**mia.form("/P/edit"), "body": FARM, "save": "1"}
+    for _ in range(2):
+        web.now += 60
+        mia.now = web.now
+        assert mia.post("/P/edit", form).status_code == 303
+    kept_edit(web, mia, "/New")
+    found = web.wiki.suggestions.reviews_of([owner_of_account("Mia")])
+    assert [one.review.page for one in found if one.review] == ["New", "P"]
 
 
 def test_a_suggestion_under_review_is_none_until_it_is_accepted(web: WikiClient) -> None:

@@ -182,7 +182,7 @@ def test_a_refused_mail_is_tried_again_and_given_up_and_others_do_not_wait(caplo
     def refuse(mail: Mail) -> None:
         nonlocal tried
         tried += 1
-        raise smtplib.SMTPRecipientsRefused({mail.to: (550, b"no")})
+        raise smtplib.SMTPRecipientsRefused({mail.to: (550, f"no {mail.to}".encode())})
 
     post.edit("An edit.")
     for _ in range(ATTEMPTS + 2):
@@ -190,6 +190,9 @@ def test_a_refused_mail_is_tried_again_and_given_up_and_others_do_not_wait(caplo
         post.now += RETRY_MS + LEASE_MS
     assert (tried, post.waiting()) == (ATTEMPTS, 0)
     assert "ada@mail.example" not in caplog.text
+    refused = "SMTPRecipientsRefused 550 (the server refuses the recipient"
+    assert caplog.text.count(f"a mail of notices is sent later: {refused}") == ATTEMPTS - 1
+    assert f"a mail of notices failed {ATTEMPTS} times, and is given up: {refused}" in caplog.text
 
 
 def test_a_server_that_is_away_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -201,6 +204,7 @@ def test_a_server_that_is_away_loses_nothing(caplog: pytest.LogCaptureFixture) -
 
     assert (post.sender(deliver=away).run(), post.waiting()) == (0, 1)
     assert "ada@mail.example" not in caplog.text
+    assert "mails of notices are sent later: ConnectionRefusedError (the server cannot be reached" in caplog.text
     post.now += LEASE_MS + 1
     assert post.sender().run() == 1
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.wiki_client import WikiClient
+from wikka_port.actions import people
 from wikka_port.limits import OWNED_MAX
+from wikka_port.rights import readable_lists
 from wikka_port.rights.rules import PageRights, Privilege
 
 CALLS = (
@@ -42,6 +44,38 @@ def test_what_is_mine(web: WikiClient) -> None:
     other = shown(ben)
     assert "mine: 1" in other
     assert "owner: Ann, Owner: Ann, ." in other
+
+
+def test_the_share_of_ones_pages_counts_the_pages_of_an_open_wiki_once_for_all() -> None:
+    web = WikiClient(edit_burst=100)
+    web.wiki.save("Lists", CALLS, author="a", base=0, owner="Ann", markup="markdown")
+    browsers = [web.signed_in("Ann"), web.signed_in("Ben")]
+    web.wiki.calls.clear()
+    for browser in (*browsers, *browsers):
+        assert "of 1 pages (" in shown(browser)
+    assert web.wiki.calls.count("count_pages") == 1
+    browsers[0].save("/New", "text")
+    assert "You own 2 of 2 pages (100.0 %)" in shown(browsers[0]), "the kept number is older"
+
+
+def test_the_share_of_ones_pages_counts_a_bounded_number_of_readable_ones(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readable_lists, "LISTED_STEP", 2)
+    web.wiki.save("Hidden", "x", author="Ben", base=0, owner="Ben", signed="account")
+    web.wiki.rights.change("Hidden", PageRights("Ben"), "Ben", {Privilege.READ: "Ben"})
+    ann, ben = web.signed_in("Ann"), web.signed_in("Ben")
+    web.wiki.calls.clear()
+    assert "You own 1 of 1 pages (100.0 %)" in shown(ann)
+    assert "You own 1 of 2 pages (50.0 %)" in shown(ben)
+    assert "count_pages" not in web.wiki.calls
+    monkeypatch.setattr(people, "LISTED_SCANNED", 4)
+    for number in range(4):
+        web.wiki.save(f"Page {number}", "x", author="a", base=0)
+    assert "<p class=\"hint\">You own 1 page.</p>" in shown(ann)
+    monkeypatch.setattr(people, "OWNED_MAX", 1)
+    ben.save("/Second", "text")
+    assert "You own more than 1 pages." in shown(ben)
 
 
 def test_pages_that_one_may_not_read_any_more_are_not_counted(web: WikiClient) -> None:
