@@ -58,7 +58,7 @@ assert.ok(changes.data?.changes.some((one) => one.name === name && one.number ==
 
 const moved = await wiki.movePage({
   query: { name },
-  headers: { "If-Match": changed.data!.etag },
+  headers: { "If-Match": saved(changed.data).etag },
   body: { to: "Notes/Moved", redirect: false },
 });
 assert.equal(moved.data?.name, "Notes/Moved", JSON.stringify(moved.error));
