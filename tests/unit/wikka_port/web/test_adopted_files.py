@@ -187,7 +187,7 @@ def test_without_a_proof_the_files_wait_on(web: WikiClient, monkeypatch: pytest.
     other = web.other_visitor()
     other.save("/New", TEXT)
     assert web.wiki.page("New").author.startswith("Visitor")
-    rita = web.signed_in("Rita")
+    rita, _ben = web.signed_in("Rita"), web.signed_in("Ben")
     for number, (author, signed) in enumerate((("Rita", ""), ("Rita", "visitor"), ("Ben", "account"))):
         upload(rita, ("a.txt", b"two"), page=f"/Page_{number}")
         web.wiki.save(f"Page {number}", TEXT, author=author, signed=signed, base=0)
