@@ -53,7 +53,7 @@ def answered(url: str, process: subprocess.Popen[bytes]) -> requests.Response:
     for _ in range(int(WAIT_S / 0.05)):
         assert process.poll() is None, "it ended"
         try:
-            return session.get(url, timeout=5)
+            return session.get(url, timeout=WAIT_S)
         except requests.ConnectionError:
             try:
                 process.wait(0.05)
@@ -105,7 +105,7 @@ def test_a_wiki_serves_and_stops_whose_streams_nobody_reads(tmp_path: Path) -> N
             wiki.kill()
             wiki.wait()
         with pytest.raises(requests.ConnectionError):
-            requests.get(f"http://127.0.0.1:{port}/HomePage", timeout=5)
+            requests.get(f"http://127.0.0.1:{port}/HomePage", timeout=WAIT_S)
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0 1 2"])

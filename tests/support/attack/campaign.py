@@ -15,7 +15,7 @@ from itertools import cycle, islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from tests.support.account_pages import PASSWORD, session_cookie
+from tests.support.account_pages import PASSWORD
 from tests.support.attack import places
 from tests.support.attack.beside import findings_of_feeds, findings_of_mails, store_beside
 from tests.support.attack.browsing import Watched, watched
@@ -161,9 +161,11 @@ class Campaign:
 
 
 def sign_in(page: Watched, scene: Scene, role: str) -> None:
-    cookie = session_cookie(scene.browsers[role])
-    if cookie:
-        page.page.context.add_cookies([{"name": "wikka_session", "value": cookie, "url": page.url}])
+    """Give the browser the cookies of the role: its session, and what says whose its comments and drafts are."""
+    cookies = scene.browsers[role].client._cookies or {}
+    found = [{"name": one.key, "value": one.value, "url": page.url} for one in cookies.values()]
+    if found:
+        page.page.context.add_cookies(found)
 
 
 def store_texts(scene: Scene, each: int) -> list[str]:
