@@ -124,7 +124,7 @@ def test_an_addition_that_falls_is_there_or_not(house: House) -> None:
     for step in STEPS:
         house.wiki.save(step, "A text.", author="Ada", base=0)
         added(house.wiki, "first", step)
-        assert house.fall(step, lambda wiki: added(wiki, "second", step))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step: added(wiki, "second", step))
         is_there = step != "stage"
         expected = [(1, "first", VISIBLE), *([(2, "second", VISIBLE)] if is_there else [])]
         assert comments(house.wiki, step) == expected
@@ -143,12 +143,12 @@ def test_an_edit_and_a_removal_that_fall_are_done_or_not(house: House, then: str
         house.wiki.save(step, "A text.", author="Ada", base=0)
         added(house.wiki, "first", step)
         added(house.wiki, "second", step)
-        assert house.fall(step, lambda wiki: edited(wiki, 1, "other", step))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step: edited(wiki, 1, "other", step))
         done = step != "stage"
         assert comments(house.wiki, step)[0] == (1, "other" if done else "first", VISIBLE)
         if then == "another":
             added(house.wiki, "third", step)
-        assert house.fall(step, lambda wiki: set_state(wiki, 2, REMOVED, step))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step: set_state(wiki, 2, REMOVED, step))
         assert comments(house.wiki, step)[1] == (2, "second", REMOVED if done else VISIBLE)
         assert count(house.wiki, step) == (1 if done else 2) + (then == "another")
     house.repaired()
@@ -166,7 +166,7 @@ def test_a_purge_that_falls_is_finished(house: House) -> None:
             added(house.wiki, f"text {number}", step)
         house.wiki.mover.delete(step, ADA)
         row = deleted(house.wiki.rows, step)[0].row
-        assert house.fall(step, lambda wiki: wiki.mover.purge(step, row, ADA))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step, row=row: wiki.mover.purge(step, row, ADA))
     house.wiki.mover.finish_all()
     house.repaired()
     assert [row[:32] for row, _ in house.wiki.rows.scan(COMMENTS)] == [page_key("Home")]
@@ -225,7 +225,7 @@ def test_lists_and_search_show_what_is_committed_and_no_removed_text(house: Hous
         house.wiki.save(step, "A text.", author="Ada", base=0)
         added(house.wiki, f"secret of {step}", step)
         added(house.wiki, f"first of {step}", step)
-        assert house.fall(step, lambda wiki: set_state(wiki, 1, REMOVED, step))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step: set_state(wiki, 1, REMOVED, step))
         is_done = step != "stage"
 
         def texts() -> list[str]:
@@ -236,7 +236,7 @@ def test_lists_and_search_show_what_is_committed_and_no_removed_text(house: Hous
             return listed
 
         assert (f"secret of {step}" in texts()) != is_done
-        assert house.fall(step, lambda wiki: edited(wiki, 2, f"other of {step}", step))  # noqa: B023
+        assert house.fall(step, lambda wiki, step=step: edited(wiki, 2, f"other of {step}", step))
         assert (f"other of {step}" in texts(), f"first of {step}" in texts()) == (is_done, not is_done)
     house.repaired()
 

@@ -23,7 +23,7 @@ from wikka_port.limits import CELLS_MAX, LINKS_MAX, STEPS_MAX
 from wikka_port.markup.tokens import Bound, PageLink, Token
 from wikka_port.names import MAX_NAME_BYTES
 
-# It begins with a letter, so that the regex engine skips text by a character set; the look-behind comes after it.
+# The pattern begins with a letter, so that the regex engine skips text by a set of characters; the look-behind follows.
 CAMEL_CASE: Final = re.compile(r"[A-Z](?<!\w[A-Z])[A-Z]*+[a-z]++[A-Z0-9][A-Za-z0-9]*+(?!\w)")
 UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 

@@ -198,7 +198,7 @@ def _packed(item: Item) -> bytes:
 def renamed_owner(cells: Cells, name: str, new: str) -> dict[bytes, bytes]:
     """Return those cells of work on rights in which the account ``name`` is an owner, with ``new`` in its place.
 
-    It is the owner that the pages got, or the one that they had; a cell that nobody can read is left alone.
+    This owner is the one that the pages got, or the one that they had; a cell that nobody can read is left alone.
     """
     found = {}
     for column, value in cells.items():

@@ -4,93 +4,23 @@ from __future__ import annotations
 
 import re
 import smtplib
-from collections.abc import Callable
 from email.errors import HeaderParseError
 
 import pytest
 
-from tests.support.memory_notices import derive_watchers
+from tests.support.notice_post import PUBLIC, Crash, Post, by
 from tests.support.smtp_server import SmtpServer
 from tests.support.wiki_client import WikiClient
-from wikka_port.accounts.directory import Directory
 from wikka_port.accounts.mail import Mail, NoMailServer, deliver_by
-from wikka_port.accounts.settings import settings_of
 from wikka_port.config import MailConfig
 from wikka_port.limits import DIGEST_NOTICES, MAILS_AT_ONCE
-from wikka_port.notice_mail import NoticeWriter
-from wikka_port.notices.mailing import ATTEMPTS, FAULTS_IN_ROW, FAULTS_MAX, LEASE_MS, LEASE_ROW, RETRY_MS, Sender
-from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, OUTGOING, WATCHES, due_ms
+from wikka_port.notices.mailing import ATTEMPTS, FAULTS_IN_ROW, FAULTS_MAX, LEASE_MS, RETRY_MS
+from wikka_port.notices.notice_rows import DAILY, DIGEST_AFTER_MS, due_ms
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.store import StoreUnavailable
-from wikka_port.texts.catalogue import Languages
 from wikka_port.urls import page_path
 
-PUBLIC = "https://wiki.example"
 DAY_MS = 24 * 3600 * 1000
-MAILED = MailConfig("127.0.0.1", 1, "none", sender="wiki@wiki.example")
-
-
-class Crash(BaseException):
-    """The process ends here."""
-
-
-class Post:
-    """A wiki whose user Ada watches Home, and what its senders deliver."""
-
-    def __init__(self, how: str = "now") -> None:
-        self.web = WikiClient(edit_burst=10_000, mail=MAILED, public_url=PUBLIC)
-        self.wiki = self.web.wiki
-        self.wiki.save("Home", "A text.", author="Ann", base=0)
-        self.directory = Directory(self.wiki.rows, lambda: 0)
-        self.ada, self.bob = self.watcher("Ada", "ada@mail.example", how), self.web.signed_in("Bob")
-        self.now = 1_760_000_000_000
-        self.tick_ms = 0  # the clock goes on by it with each look
-        self.mails: list[Mail] = []
-
-    def watcher(self, name: str, address: str, how: str = "now") -> WikiClient:
-        """Make an account that watches Home and gets mails."""
-        browser = self.web.signed_in(name)
-        account = self.directory.account(name)
-        assert account is not None
-        self.directory.set_email(account, address)
-        self.directory.set_settings(account, settings_of({"mail": how}))
-        browser.post("/Home/watch", {**browser.form("/Home/watch"), "do": "page"})
-        return browser
-
-    def edit(self, text: str, note: str = "") -> None:
-        self.bob.save("/Home", text, note=note)
-
-    def sender(self, fall: str = "", deliver: Callable[[Mail], None] | None = None) -> Sender:
-        def done(step: str) -> None:
-            if step == fall:
-                raise Crash
-
-        languages = Languages.found(None)
-        writer = NoticeWriter(self.wiki, self.web.config, self.directory, languages, PUBLIC)
-        return Sender(
-            self.wiki.rows,  # type: ignore[arg-type]
-            self.directory,
-            writer,
-            deliver or self.mails.append,
-            self.clock_ms,
-            done,
-        )
-
-    def clock_ms(self) -> int:
-        self.now += self.tick_ms
-        return self.now
-
-    def tried_by(self, server: SmtpServer) -> int:
-        """Run a sender that mails by ``server``, after every lease; return how many mails the server took."""
-        self.now += LEASE_MS + 1
-        return self.sender(deliver=by(server)).run()
-
-    def waiting(self) -> int:
-        return sum(row != LEASE_ROW for row in self.wiki.rows.data.get(OUTGOING, {}))
-
-
-def by(server: SmtpServer) -> Callable[[Mail], None]:
-    return deliver_by(MailConfig("127.0.0.1", server.port, "none", sender="wiki@wiki.example"))
 
 
 def test_a_mail_says_what_has_changed_and_how_to_get_no_more() -> None:
@@ -427,87 +357,3 @@ def test_the_settings_offer_mails_only_where_the_wiki_sends_some() -> None:
     without = WikiClient().signed_in("Ada").get("/-/settings").text
     assert 'name="mail"' not in without
     assert "This wiki sends no mails." in without
-
-
-class Falls:
-    """The process ends before the write of that number; counts writes, but for those of the lease."""
-
-    def __init__(self, post: Post, number: int, *writes: str) -> None:
-        self.post, self.left, self.writes = post, number, writes
-        self.usual = post.wiki.rows.asked
-
-    def __enter__(self) -> None:
-        self.post.wiki.rows.asked = self.asked
-
-    def __exit__(self, *_: object) -> None:
-        self.post.wiki.rows.asked = self.usual
-
-    def asked(self, what: str) -> None:
-        if what in self.writes:
-            self.left -= 1
-            if self.left < 0:
-                raise Crash
-        self.usual(what)
-
-
-def did_fall(work: Callable[[], object]) -> bool:
-    try:
-        work()
-    except Crash:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("how", ["now", "daily"])
-def test_a_crash_while_a_mail_is_put_off_sends_no_notice_twice(how: str) -> None:
-    """At each write: the next process has all notices, each in one mail."""
-
-    def refuse(mail: Mail) -> None:
-        raise smtplib.SMTPRecipientsRefused({mail.to: (450, b"later")})
-
-    number, fell = 0, True
-    while fell:
-        post = Post(how)
-        for text in ("One.", "Two.", "Three."):
-            post.edit(text)
-        with Falls(post, number, "rows.put", "rows.delete", "rows.delete_rows"):
-            fell = did_fall(post.sender(deliver=refuse).run)
-        for pause_ms in (0, RETRY_MS, RETRY_MS):
-            post.now += pause_ms + LEASE_MS + 1
-            post.sender().run()
-        told = [found for mail in post.mails for found in re.findall(r"/Home/diff\?a=\d&b=(\d)", mail.text)]
-        assert sorted(told) == ["2", "3", "4"], number
-        assert post.waiting() == 0
-        number += 1
-    assert number > 6, "there were writes to fall before"
-
-
-def test_settings_of_mails_that_a_crash_cuts_short_are_not_half_set() -> None:
-    """At each write: if the form shows what was chosen then notices are mailed, else saving it again does it."""
-    number, fell = 0, True
-    while fell:
-        post = Post("")
-        form = {**post.ada.form("/-/settings"), "do": "looks", "mail": "now"}
-        with Falls(post, number, "rows.put", "rows.change", "rows.delete"):
-            fell = did_fall(lambda: post.ada.post("/-/settings", form))  # noqa: B023
-        derive_watchers(post.wiki.rows, dict(post.wiki.rows.data[WATCHES]))  # the trigger goes on
-        account = post.directory.account("Ada")
-        assert account is not None
-        if account.settings.mail != "now":
-            assert post.ada.post("/-/settings", form).status_code == 303
-        post.edit("An edit.")
-        assert post.sender().run() == 1, number
-        number += 1
-    assert number > 2, "there were writes to fall before"
-
-
-def test_watches_that_lag_behind_the_settings_follow_when_these_are_saved() -> None:
-    """As a crash of an older version left them."""
-    post = Post("")
-    account = post.directory.account("Ada")
-    assert account is not None
-    post.directory.set_settings(account, settings_of({"mail": "now"}))
-    form = {**post.ada.form("/-/settings"), "do": "looks", "mail": "now"}
-    assert post.ada.post("/-/settings", form).status_code == 303
-    post.edit("An edit.")
-    assert post.sender().run() == 1
