@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import axe
 from tests.support.deep import IS_DEEP, cases
-from tests.support.keyboard import press_at, tab_to
+from tests.support.keyboard import choose_file_at, press_at, tab_to
 from tests.support.seen_pages import (
     REFUSED,
     Seen,
@@ -155,10 +155,7 @@ def test_an_upload_by_keyboard_alone(browser: Any, wiki: tuple[Scene, str], tmp_
     press_at(page, 'a[href="/With_files/files"]')
     page.wait_for_url("**/With_files/files")
     page.wait_for_load_state("load")
-    tab_to(page, "main input[type=file]")
-    with page.expect_file_chooser() as chooser:
-        page.keyboard.press("Space")
-    chooser.value.set_files(picture)
+    choose_file_at(page, "main input[type=file]", picture)
     press_at(page, "main form button[type=submit], main form button.primary")
     page.wait_for_url("**/With_files/files?added=1")
     assert axe.findings(page) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 _TABS: Final = 120  # by which every control of a page is reached
@@ -25,6 +26,16 @@ def press_at(page: Any, wanted: str, key: str = "Enter") -> None:
 def type_at(page: Any, wanted: str, text: str) -> None:
     tab_to(page, wanted)
     page.keyboard.type(text)
+
+
+def choose_file_at(page: Any, wanted: str, file: Path) -> None:
+    """Open the chooser of a field for files by Space, and choose one."""
+    tab_to(page, wanted)
+    with page.expect_file_chooser() as chooser:
+        # The answer shows that the page knows who takes its chooser: a key goes another way, and would overtake that.
+        page.evaluate("0")
+        page.keyboard.press("Space")
+    chooser.value.set_files(file)
 
 
 def require_ring(page: Any) -> None:
