@@ -129,3 +129,28 @@ def test_a_text_under_review_is_accepted_by_the_keyboard(browser: Any, wiki: tup
     page.wait_for_selector("main .empty-title")
     assert scene.wiki.page("Farm") is not None
     page.context.close()
+
+
+def test_the_settings_of_antispam_are_set_by_the_keyboard_and_stand_in_the_history(
+    browser: Any, wiki: tuple[Scene, str]
+) -> None:
+    scene, url = wiki
+    page = opened(browser, url, scene, "administrator")
+    page.goto("/-/administration")
+    press_at(page, "main a[href='/-/antispam']")
+    page.wait_for_selector("main textarea[name=words]")
+    tab_to(page, "main input[name=page_links]")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("many")
+    press_at(page, "main button[name=save]")
+    page.wait_for_selector("main [role=alert]")
+    assert page.input_value("main input[name=page_links]") == "many", "a mistake loses nothing"
+    assert page.locator("main .entries li").count() == 0, "and changes nothing"
+    tab_to(page, "main input[name=page_links]")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("4")
+    type_at(page, "main textarea[name=words]", "cheap pills")
+    press_at(page, "main button[name=save]")
+    page.wait_for_selector("main .entries li:has-text('cheap pills')")
+    assert page.input_value("main input[name=page_links]") == "4"
+    page.context.close()
