@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.made_report import made_report
+from wikibench.experiments.tables import Page, Row, Table, html_of
 from wikibench.report import write_page
 
 
@@ -98,6 +99,25 @@ def test_without_script_and_on_paper_there_are_drawings_and_tables(browser: Any,
         assert page.locator("canvas:visible").count() == 0
         ink = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
         assert ink == "#22262b"
+
+
+def test_an_experiment_has_its_figures_on_paper_and_every_result_on_the_screen(browser: Any, tmp_path: Path) -> None:
+    rows = tuple(Row(f"system {number}", ("7", "3.5")) for number in range(12))
+    tables = tuple(Table(f"Table {number}", ("", "a", "b"), rows, ()) for number in range(3))
+    page = Page("Rates", "What was measured.", (("machine", "2 cores"),), tables)
+    drawing = '<svg viewBox="0 0 480 300"></svg>'
+    file = tmp_path / "index.html"
+    file.write_text(html_of(page, "", [drawing] * 3), "utf-8")
+    with opened(browser, file.as_uri()) as shown:
+        sheets = shown.pdf(format="A4").count(b"/Type /Page\n")
+        assert sheets > 1
+    file.write_text(html_of(page, '{"figures": 7}\n' * 3_000, [drawing] * 3), "utf-8")
+    with opened(browser, file.as_uri()) as shown:
+        shown.click("summary")
+        assert shown.is_visible("pre")
+        assert shown.pdf(format="A4").count(b"/Type /Page\n") == sheets
+        shown.emulate_media(media="print")
+        assert [shown.is_visible(one) for one in ("pre", "table >> nth=2", "svg >> nth=2")] == [False, True, True]
 
 
 def test_no_text_of_a_report_becomes_markup(browser: Any, tmp_path: Path) -> None:

@@ -64,6 +64,14 @@ td { font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child { text-align: left; }
 tr.reference td { font-style: italic; opacity: 0.8; }
 pre { white-space: pre-wrap; font-size: 0.85rem; }
+summary { font-weight: bold; cursor: pointer; }
+@media print {
+  body { font-size: 11pt; max-width: none; margin: 0; padding: 0; }
+  h1, h2 { break-after: avoid; }
+  figure, tr { break-inside: avoid; }
+  table { display: table; font-size: 9pt; }
+  th, td { padding: 0.15rem 0.35rem; }
+  details { display: none; } }
 """
 
 
@@ -436,7 +444,7 @@ def json_of(page: Page) -> Json:
 
 
 def html_of(page: Page, details: str = "", drawings: Sequence[str] = ()) -> str:
-    """Return one page that needs no other file; ``details`` stand at its end as they are.
+    """Return one page that needs no other file; ``details`` stand at its end as they are, folded, and so not on paper.
 
     ``drawings`` are SVG, one for each table, empty for a table without one.
     """
@@ -459,5 +467,5 @@ def html_of(page: Page, details: str = "", drawings: Sequence[str] = ()) -> str:
             parts.append(f"<tr{' class=reference' if row.is_reference else ''}>{cells}</tr>")
         parts.append("</tbody></table>" + "".join(f"<p>{safe(note)}</p>" for note in table.notes))
     if details:
-        parts.append(f"<h2>Every result</h2><pre>{safe(details)}</pre>")
+        parts.append(f"<details><summary>Every result</summary><pre>{safe(details)}</pre></details>")
     return "".join(parts) + "</html>\n"
