@@ -36,6 +36,7 @@ FLAGS = [
     "WebUIOmniboxPopup,WebUIOmniboxAimPopup",
     "--host-resolver-rules=MAP *.example 127.0.0.1",  # names that strangers have made to lead to this machine
 ]
+PATIENCE_MS = 30_000  # of what a test waits for: the machine may be busy
 # Chromium says so if somebody types into a page before its first frame: a program does on a busy machine.
 FASTER_THAN_AUTOFOCUS = "Autofocus processing was blocked"
 
@@ -150,7 +151,7 @@ def quiet_pages(
         page = contexts[-1].new_page()
         if script:
             page.add_init_script(script)
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: hear(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
         return page
@@ -164,4 +165,4 @@ def quiet_pages(
 def becomes(page: Any, selector: str, name: str, value: Any) -> None:
     """Waits until a property of an element has the value; the page's policy forbids to evaluate in it while waiting."""
     playwright = pytest.importorskip("playwright.sync_api")
-    playwright.expect(page.locator(selector)).to_have_js_property(name, value, timeout=10_000)
+    playwright.expect(page.locator(selector)).to_have_js_property(name, value, timeout=PATIENCE_MS)

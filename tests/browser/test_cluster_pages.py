@@ -151,10 +151,12 @@ def test_a_person_finds_a_row_by_the_map_and_by_the_form(browser: Any, site: str
         assert min(widths) > 20
         colours = set(fields.evaluate_all("all => all.map(one => getComputedStyle(one).fill)"))
         assert len(colours) == 3
-        fields.nth(1).click()
+        with page.expect_navigation():
+            fields.nth(1).click()
         assert "/where?table=pages&row=b" in page.url
         page.get_by_label("Row").fill("dd")
-        page.get_by_role("button", name="Look").click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Look").click()
         assert "d to before e" in page.locator("dl.facts").inner_text()
     finally:
         context.close()

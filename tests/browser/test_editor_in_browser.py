@@ -218,6 +218,22 @@ def test_names_of_pages_are_completed(open_page: Any, server: WikiServer) -> Non
     assert page.evaluate("document.activeElement.id") != "body"
 
 
+def test_a_page_that_is_chosen_stays_so_when_a_later_answer_comes(open_page: Any, server: WikiServer) -> None:
+    for name in ("Tidal flats", "Tidal rivers"):
+        server.wiki.save(name, "words", author="a", base=0)
+    page = editor(open_page)
+    page.keyboard.insert_text("[[tid")
+    page.wait_for_selector("#completion-1")
+    page.keyboard.press("ArrowDown")
+    chosen = page.inner_text("#completions [aria-selected=true]")
+    page.evaluate("document.getElementById('completion-1').dataset.earlier = ''")
+    page.keyboard.insert_text("a")
+    page.wait_for_selector("#completion-1:not([data-earlier])")
+    assert page.inner_text("#completions [aria-selected=true]") == chosen
+    page.keyboard.press("Enter")
+    assert text_of(page) == f"[[{chosen}]]<>"
+
+
 # Text whose input the list has not heard of yet, as on a slow machine.
 TYPED_BEHIND_THE_LIST = """(text) => {
     const area = document.getElementById("body");
@@ -330,6 +346,7 @@ def test_the_preview_follows_the_text(open_page: Any) -> None:
     page.reload()
     page.wait_for_selector(".toolbar")
     assert page.is_hidden(".preview-scroll"), "that it is off is remembered"
+    page.focus("#body")
     page.keyboard.press("Control+Alt+p")
     assert page.is_visible(".preview-scroll")
 

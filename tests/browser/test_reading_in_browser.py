@@ -85,6 +85,7 @@ def test_the_head_of_a_long_table_stays_in_sight(open_page: Any) -> None:
 
 def test_a_link_that_is_pointed_at_shows_the_first_words_of_its_page(open_page: Any) -> None:
     page = open_page(**DESK)
+    page.clock.install()
     page.goto("/Port~2FPier")
     link, card = page.locator(".content a", has_text="Port").first, page.locator(".card")
     link.hover()
@@ -93,7 +94,7 @@ def test_a_link_that_is_pointed_at_shows_the_first_words_of_its_page(open_page: 
     assert "A quay and cranes." in card.inner_text()
     assert link.get_attribute("aria-describedby") == "card"
     card.hover()  # the pointer can go over to it
-    page.wait_for_timeout(600)
+    page.clock.run_for(600)
     assert card.is_visible()
     page.keyboard.press("Escape")
     assert card.is_hidden()
@@ -113,6 +114,7 @@ def test_the_tree_opens_in_place_and_stays_open_on_the_next_page(open_page: Any)
     tree, text = page.locator("details.tree").bounding_box(), page.locator("article.content").bounding_box()
     assert tree["x"] >= text["x"] + text["width"], "it stands beside the text"
     page.locator(".tree-list a", has_text="Crane").click()
+    page.wait_for_url("**/Port~2FCrane")
     page.locator(".tree-list a[aria-current]").wait_for()
     assert page.locator(".tree-list a[aria-current]").inner_text() == "Crane"
     page.locator("details.tree > summary").press("Enter")
@@ -139,5 +141,6 @@ def test_without_a_script_the_tree_is_a_page(open_page: Any) -> None:
     page = open_page(**PHONE, java_script_enabled=False)
     page.goto("/Port~2FPier")
     page.locator("details.tree > summary").click()
-    page.locator("details.tree a").click()
+    with page.expect_navigation():
+        page.locator("details.tree a").click()
     assert page.locator(".tree-list a").all_inner_texts() == ["Port", "Crane", "Pier"]

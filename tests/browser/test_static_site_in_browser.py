@@ -25,7 +25,7 @@ def test_pages_open_from_a_disk_without_a_message_or_a_request(
     context.on("request", lambda request: requests.append(request.url))
     page.goto((folder / "index.html").as_uri())
     page.click("p >> text=HomePage")
-    assert page.url.endswith("/pages/HomePage.html")
+    page.wait_for_url("**/pages/HomePage.html")
     page.locator("img[src$='Ship.png']").first.scroll_into_view_if_needed()
     decoded = "(async () => { const one = document.querySelector(\"img[src$='Ship.png']\"); await one.decode(); "
     assert page.evaluate(f"{decoded} return one.naturalWidth; }})()") == 4
@@ -35,7 +35,7 @@ def test_pages_open_from_a_disk_without_a_message_or_a_request(
     page.emulate_media(color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
     page.click("article a:text-is('words')")
-    assert "/pages/index" in page.url
+    page.wait_for_url("**/pages/index**")
     page.goto((folder / "files/HomePage/page.html.txt").as_uri())
     assert page.title() == ""
     context.close()

@@ -83,7 +83,8 @@ def test_every_page_leads_to_every_other(phone: Any, site: str) -> None:
     names = phone.locator("nav a").all_inner_texts()
     assert names == ["Servers", "Where is a row", "Transitions", "Decisions", "Requests", "Flows"]
     for name in names:
-        phone.click(f"nav >> text={name}")
+        with phone.expect_navigation():
+            phone.click(f"nav >> text={name}")
         assert phone.locator("nav a").all_inner_texts() == names
     phone.click("h1 a")
-    assert phone.url == site + "/"
+    phone.wait_for_url(site + "/")

@@ -113,12 +113,11 @@ def test_reading_editing_conflict_and_rights_by_keyboard_alone(browser: Any, wik
     scene, url = wiki
     context = browser.new_context(base_url=url)
     page = context.new_page()
-    page.set_default_timeout(10_000)
     scene.wiki.save("By keys", "one\n\ntwo\n", author="Rita", base=0, owner="Rita")
     show(page, url, scene, Seen("by keys", "registered", "/By_keys"))
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # the link to the text
-    assert page.url.endswith("#content")
+    page.wait_for_url("**#content")
     press_at(page, '.tabs a[href="/By_keys/edit"]')
     page.wait_for_selector("#body")
     page.wait_for_load_state("load")  # the script that hears Ctrl+Enter runs by then
@@ -149,7 +148,6 @@ def test_an_upload_by_keyboard_alone(browser: Any, wiki: tuple[Scene, str], tmp_
     picture.write_text("a,b\n1,2\n")
     context = browser.new_context(base_url=url)
     page = context.new_page()
-    page.set_default_timeout(10_000)
     scene.wiki.save("With files", "words", author="Rita", base=0, owner="Rita")
     show(page, url, scene, Seen("with files", "registered", "/With_files"))
     press_at(page, 'a[href="/With_files/files"]')

@@ -34,17 +34,22 @@ def test_register_edit_and_sign_out_without_script(open_page: Any, server: WikiS
     register(page)
     page.goto("/Draft/edit")
     page.fill("#body", "by Ada")
-    page.click("button[name=save]")
+    with page.expect_navigation():
+        page.click("button[name=save]")
     assert page.inner_text(".provenance .author") == "Ada"
     assert server.wiki.page("Draft").signed == "account"
     page.click(".me")
     page.click("text=Sign out")
-    page.click("main button[type=submit]")
+    page.wait_for_url("**/-/logout")
+    with page.expect_navigation():
+        page.click("main button[type=submit]")
     assert page.locator(".me").count() == 0
     page.click("text=Sign in")
+    page.wait_for_url("**/-/login**")
     page.fill("[name=user]", "ada")
     page.fill("[name=password]", PASSWORD)
-    page.click("main button[type=submit]")
+    with page.expect_navigation():
+        page.click("main button[type=submit]")
     assert page.inner_text(".me") == "Ada"
 
 

@@ -52,7 +52,8 @@ def test_an_administrator_works_by_the_keyboard_alone(browser: Any, wiki: tuple[
     page.goto("/-/site")
     type_at(page, "main input[name=name]", "Rivers")
     type_at(page, "main input[name=colour]", "#7a1f5c")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():  # until its sheets are there, too
+        page.keyboard.press("Enter")
     page.wait_for_selector(".brand:has-text('Rivers')")
     shown = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--accent').trim()")
     assert shown == "#7a1f5c", "the policy of contents lets the sheet in"
@@ -66,7 +67,8 @@ def test_enter_behind_words_to_an_author_accepts_nothing(browser: Any, wiki: tup
     sign_in(page, url, scene, "administrator")
     page.goto(named("held").at(scene))
     type_at(page, "main input[name=said]", "No farms, please.")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("main [role=alert]")
     assert scene.wiki.page("Farm") is None
     assert page.input_value("main input[name=said]") == "No farms, please."

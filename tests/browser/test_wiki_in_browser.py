@@ -35,10 +35,8 @@ def test_create_edit_and_read(open_page: Any, server: WikiServer) -> None:
     page.wait_for_selector(".provenance")
     assert page.inner_text(".content h1").startswith("A title")
     page.click("a.missing")
-    page.wait_for_selector("#body")
-    assert page.url.endswith("/OtherPage/edit")
+    page.wait_for_url("**/OtherPage/edit")  # the script that hears Ctrl+Enter runs by then
     page.fill("#body", "Other.")
-    page.wait_for_load_state("load")  # the script that hears Ctrl+Enter runs by then
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".provenance")
     page.goto("/OtherPage/backlinks")
@@ -112,7 +110,8 @@ def test_a_section_is_edited_while_another_is_saved(open_page: Any, server: Wiki
     server.wiki.save("Parts", "===== One =====\nfirst\n\n===== Two =====\nsecond", author="x", base=0)
     page = open_page(java_script_enabled=False)
     page.goto("/Parts")
-    page.click("#s-two .edit-section")
+    with page.expect_navigation():
+        page.click("#s-two .edit-section")
     assert page.input_value("#body") == "===== Two =====\nsecond"
     server.wiki.save("Parts", "===== One =====\n1st\n\n===== Two =====\nsecond", author="x", base=1)
     page.fill("#body", "===== Two =====\n2nd")
@@ -129,7 +128,8 @@ def test_a_draft_is_kept_and_gone_on_with_without_script(open_page: Any, server:
     page.wait_for_selector(".banner.kept")
     page.goto("/Kept/edit")
     assert page.input_value("#body") == ""
-    page.click("text=Go on with it")
+    with page.expect_navigation():
+        page.click("text=Go on with it")
     assert page.input_value("#body") == "not ready"
     page.click("button[name=save]")
     page.wait_for_selector(".provenance")
@@ -153,7 +153,8 @@ def test_reading_and_editing_need_no_script(open_page: Any, server: WikiServer) 
     page = open_page(java_script_enabled=False)
     page.goto("/Plain/edit")
     page.fill("#body", "without script")
-    page.click("button[name=save]")
+    with page.expect_navigation():
+        page.click("button[name=save]")
     assert "without script" in page.inner_text(".content")
 
 
@@ -218,6 +219,26 @@ def test_a_heading_is_offered_with_its_page_and_leads_to_its_section(open_page: 
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url("**/Moon#s-crew-of-it")
+    assert page.is_hidden("#suggestions")
+
+
+def test_what_escape_has_closed_stays_closed_when_a_later_answer_comes(open_page: Any, server: WikiServer) -> None:
+    rich(server)
+    page = open_page()
+    page.goto("/-/recentchanges")
+    held: list[Any] = []
+    page.route("**/-/suggest?*q=tidal", lambda route: held.append(route))
+    page.keyboard.press("/")
+    page.keyboard.insert_text("tida")
+    page.wait_for_selector("#suggestions [role=option]")
+    with page.expect_request("**/-/suggest?*q=tidal"):
+        page.keyboard.insert_text("l")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#suggestions")
+    with page.expect_response("**/-/suggest?*q=tidal") as late:
+        held[0].continue_()
+    assert late.value.finished() is None
+    page.evaluate("new Promise((done) => setTimeout(done))")  # what was waiting for the answer has run by then
     assert page.is_hidden("#suggestions")
 
 

@@ -148,7 +148,8 @@ def test_pages_are_selected_and_get_an_owner_and_a_list_by_the_keyboard(
     type_at(root, "main input[name=new_owner]", "Nina")
     press_at(root, "main summary")
     type_at(root, "main textarea[name=write]", "Nina")
-    press_at(root, "main button[value=rights]")
+    with root.expect_navigation():
+        press_at(root, "main button[value=rights]")
     root.wait_for_selector("main h2:has-text('2 pages would be changed')")
     assert "Nina may. Nobody else may." in root.inner_text("main dl")
     type_at(root, "main input[name=reason]", "hers")
@@ -209,20 +210,25 @@ def test_an_account_is_confirmed_and_its_password_set_anew_by_mail(browser: Any)
             page.fill("main [name=user]", "Ada")
             page.fill("main [name=email]", "ada@mail.example")
             page.fill("main [name=password]", PASSWORD)
-            page.click("main button[type=submit]")
+            with page.expect_navigation():
+                page.click("main button[type=submit]")
             page.goto(_linked(smtp))
-            page.click(SUBMIT)
+            with page.expect_navigation():
+                page.click(SUBMIT)
             assert "Your mail address is confirmed." in page.inner_text("main")
             page.goto("/-/reset")
             page.fill("main [name=user]", "ada@mail.example")
-            page.click(SUBMIT)
+            with page.expect_navigation():
+                page.click(SUBMIT)
             link = _linked(smtp)
             page.goto(link)
             page.fill("main [name=password]", "another horse battery")
-            page.click(SUBMIT)
+            with page.expect_navigation():
+                page.click(SUBMIT)
             page.fill("main [name=user]", "Ada")
             page.fill("main [name=password]", "another horse battery")
-            page.click("main form button[type=submit]")
+            with page.expect_navigation():
+                page.click("main form button[type=submit]")
             assert page.inner_text(".me") == "Ada"
             assert page.goto(link).status == 403, "it is good once"
             assert "password" in smtp.next_mail().get_content(), "and its owner is told"

@@ -22,7 +22,6 @@ def wiki() -> Iterator[tuple[Scene, str]]:
 def opened(browser: Any, url: str, scene: Scene, role: str) -> Any:
     """Open a page for a person of that role, in whose browser no script runs."""
     page = browser.new_context(base_url=url, java_script_enabled=False).new_page()
-    page.set_default_timeout(10_000)
     sign_in(page, url, scene, role)
     return page
 
@@ -37,9 +36,11 @@ def test_comments_are_written_answered_and_deleted(browser: Any, wiki: tuple[Sce
     page.click("button[name=send]")
     page.wait_for_selector(".comments a:has-text('River mouth')")
     page.click("a:has-text('Answer')")
+    page.wait_for_url("**answer=**")
     page.fill("textarea[name=body]", "And mud")
     page.click("button[name=send]")
     page.click(".comments .level-2:has-text('And mud') a:has-text('Delete')")
+    page.wait_for_url("**remove=**")
     page.click("button[name=send]")
     page.wait_for_selector("a:has-text('Bring back')")
     assert "And mud" not in page.inner_text(".comments")
@@ -54,7 +55,8 @@ def test_files_are_added_replaced_and_removed(browser: Any, wiki: tuple[Scene, s
         page.set_input_files("input[type=file]", {"name": "Tides.txt", "mimeType": "text/plain", "buffer": text})
         if text == b"second":
             page.check("input[name=replace]")
-        page.click("main form.upload button[type=submit]")
+        with page.expect_navigation():
+            page.click("main form.upload button[type=submit]")
         page.wait_for_selector(".file-name:has-text('Tides.txt')")
     there = scene.wiki.page("Tidal rivers").files["Tides.txt"]
     assert (there.number, there.size_bytes) == (2, 6)
@@ -92,7 +94,8 @@ def test_rights_are_set_by_the_keyboard(browser: Any, wiki: tuple[Scene, str], p
     tab_to(page, "main textarea[name=write]")
     page.keyboard.press("Control+A")
     page.keyboard.type("+")
-    press_at(page, "main button[name=save]")
+    with page.expect_navigation():
+        press_at(page, "main button[name=save]")
     page.wait_for_selector("main h2:has-text('Names that begin alike')")
     rules = scene.wiki.rights.present_rules()
     assert {one: rules.lists_of(one).get(Privilege.WRITE) for one in ("", "Vault/")} == {

@@ -17,13 +17,14 @@ from tests.browser.conftest import becomes
 from tests.support.fake_wiki import FakeWiki
 
 ROOT = Path(__file__).parents[2]
+WAIT_S = 30  # the machine may be busy
 
 
 @contextmanager
 def running(command: str, tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a command with a dashboard and a trace of a minute; yield it, and the address that it printed."""
+    """Start a command with a dashboard and a trace of ten minutes; yield it, and the address that it printed."""
     trace = tmp_path / "trace"
-    trace.write_text("".join(f"{n} {1 + n / 20:.2f} http://w/Page{n % 9} -\n" for n in range(1200)))
+    trace.write_text("".join(f"{n} {1 + n / 20:.2f} http://w/Page{n % 9} -\n" for n in range(12_000)))
     with FakeWiki() as wiki:
         words = [trace, "--target", wiki.url, "--dashboard", "127.0.0.1:0", "--report", tmp_path / "out", *options]
         code = "from wikibench.cli import main; main()"
@@ -72,16 +73,16 @@ def follow_and_stop(browser: Any, process: subprocess.Popen[str], url: str, tmp_
     zooms_while_figures_come(owner)
     fits_paper(guest)
     assert not guest.locator("#stop").is_visible()
-    text = requests.get(bare + "metrics", timeout=5).text
+    text = requests.get(bare + "metrics", timeout=WAIT_S).text
     assert re.search(r'^wikibench_requests_total\{kind="page",outcome="2xx"\} [1-9]', text, re.M)
     assert re.search(r'^wikibench_response_seconds_bucket\{kind="page",le="\+Inf"\} [1-9]', text, re.M)
-    assert requests.post(bare + "stop", headers={"X-Token": "guessed"}, timeout=5).status_code == 403
-    assert requests.get(bare, headers={"Host": "wiki.example"}, timeout=5).status_code == 403
+    assert requests.post(bare + "stop", headers={"X-Token": "guessed"}, timeout=WAIT_S).status_code == 403
+    assert requests.get(bare, headers={"Host": "wiki.example"}, timeout=WAIT_S).status_code == 403
     owner.click("#stop")
     for page in pages:
         becomes(page, "#state", "textContent", "ended: interrupted")
         page.context.close()
-    assert process.wait(30) == 130
+    assert process.wait(WAIT_S) == 130
     assert (tmp_path / "out" / "report.html").exists()
     assert said == []
 
@@ -115,7 +116,7 @@ def fits_paper(page: Any) -> None:
 
 
 def test_a_search_has_its_tries_and_its_answer_so_far(browser: Any, tmp_path: Path) -> None:
-    options = ("--require", "p95<10s", "--duration", "2s", "--to", "100000", "--lateness", "60s")
+    options = ("--require", "p95<1000s", "--duration", "2s", "--to", "100000", "--lateness", "60s")
     said: list[str] = []
     with running("search", tmp_path, *options) as (process, url):
         page = browser.new_page()
@@ -129,13 +130,13 @@ def test_a_search_has_its_tries_and_its_answer_so_far(browser: Any, tmp_path: Pa
         state = "document.querySelector('#state').textContent"
         page.wait_for_function(f"() => /^try [0-9]+: [0-9]+.s, running, [0-9] of 2 s$/.test({state})")
         page.wait_for_selector("[data-plot=latency] canvas")
-        text = requests.get(url.partition("#")[0] + "metrics", timeout=5).text
+        text = requests.get(url.partition("#")[0] + "metrics", timeout=WAIT_S).text
         assert re.search(r"^wikibench_search_tries [1-9]", text, re.M)
         assert re.search(r'^wikibench_search_requests_per_second\{bound="answer"\} [1-9]', text, re.M)
         page.click("#stop")
         becomes(page, "#state", "textContent", "ended: interrupted")
         assert "the search ended before a rate was missed" in page.locator("#answer").text_content()
-        assert process.wait(30) == 130
+        assert process.wait(WAIT_S) == 130
         page.close()
     assert (tmp_path / "out" / "search.html").exists()
     assert said == []

@@ -209,10 +209,11 @@ def test_dead_letters_are_delivered_again_by_the_keyboard(page: Any, house: tupl
     done = server.wiki.maintenance.done
     page.goto("/-/jobs")
     tab_to(page, "main button[name=discard]")
-    page.keyboard.press("Enter")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     page.wait_for_selector("main .problem, main [role=alert]")
     assert done == [], "nothing is thrown away unless it is said twice"
     tab_to(page, "main button[name=retry]")
-    page.keyboard.press("Enter")
-    page.wait_for_load_state()
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     assert [what for what, _, _ in done] == ["retry"]

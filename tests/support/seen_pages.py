@@ -123,6 +123,7 @@ def press(selector: str, **fields: str) -> Callable[[Any], None]:
         page.evaluate("document.querySelector('main').dataset.before = '1'")
         page.click(selector)
         page.wait_for_selector(ANOTHER, state="attached")
+        page.wait_for_load_state("load")
 
     return act
 

@@ -111,6 +111,7 @@
 
     show(context, options) {
       if (!options.length) { this.close(); return; }
+      const kept = this.isOpen() && this.chosen > 0 ? this.options[this.chosen].put : ""; // an answer may come behind the choice
       Object.assign(this, { at: context, options });
       this.list.setAttribute("aria-label", context.sort === "[[" ? _("Pages") : _("Actions"));
       this.list.replaceChildren(...options.map((one, n) => {
@@ -129,7 +130,7 @@
       this.list.hidden = false;
       this.area.setAttribute("aria-controls", this.list.id);
       this.said.textContent = _n("{n} suggestion", "{n} suggestions", options.length);
-      this.choose(0);
+      this.choose(Math.max(0, options.findIndex((one) => one.put === kept)));
     }
 
     place(from) {

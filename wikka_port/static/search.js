@@ -81,7 +81,11 @@ if (box) {
     if (list.hidden) return;
     if (event.key === "ArrowDown") choose(chosen + 1);
     else if (event.key === "ArrowUp") choose(chosen - 1);
-    else if (event.key === "Escape") close();
+    else if (event.key === "Escape") {
+      asked++; // nor does an answer that comes later open it again
+      clearTimeout(pause);
+      close();
+    }
     else if (event.key === "Enter" && chosen >= 0) {
       location.href = links()[chosen].href;
       close(); // a heading of this very page
