@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from wikka_port.markup.mediawiki_raw import TAGS
+from wikka_port.markup.mediawiki_raw import TAGS, Closings
 
 Kind = Literal["{{", "{{{", "[[", "<"]
 _RAW: Final = "|".join(sorted({*TAGS, "includeonly"} - {"gallery"}))  # captions have calls
@@ -61,7 +61,7 @@ class _Parser:
         self._text = text
         self._levels = [_Level("")]
         self._calls: list[int] = []  # the levels of open braces, the innermost last
-        self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
+        self._closing = Closings(text).after
 
     def run(self) -> Nodes:
         position, text = 0, self._text
@@ -111,14 +111,6 @@ class _Parser:
         end = closing.end() if closing else len(self._text)
         self._add(Group("<", ((self._text[match.start() : end],),), (match.start(), end), is_plain=True))
         return end
-
-    def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
-        """Return the next closing, or None.  No part of the text is searched twice for one pattern."""
-        known = self._next.get(pattern)
-        if pattern in self._next and (known is None or known.start() >= start):
-            return known
-        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start)
-        return found
 
     def _close_run(self, left: int, position: int) -> None:
         """Close calls and parameters with a run of braces."""

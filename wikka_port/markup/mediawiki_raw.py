@@ -1,6 +1,6 @@
 """(pure) Tags whose content MediaWiki does not read as markup: nowiki, pre, code listings, formulas, galleries.
 
-Knows nothing of the positions of such tags.
+Knows nothing of where such tags begin; ``Closings`` finds their ends.
 """
 
 from __future__ import annotations
@@ -37,9 +37,29 @@ TAGS: Final = ("nowiki", "pre", "gallery", *_LISTINGS, *_FORMULAS, *_DATA)
 _TAG: Final = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)")
 _ADDRESS: Final = re.compile(r"https?://|ftp://|mailto:")
 
-Read = Callable[[str], str]
 _OPTION: Final = re.compile(r"\s*(?:alt|link|page|lang|class)\s*=[^|\[\]{}]*+\|")
 _LANGUAGE: Final = re.compile(r"""lang\s*=\s*["']?([A-Za-z0-9+#-]{1,24})""", re.IGNORECASE)
+
+Read = Callable[[str], str]
+
+
+class Closings:
+    """The closing tags of a text, each pattern from its last match on."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
+
+    def after(self, pattern: str, start: int) -> re.Match[str] | None:
+        """Return the next match of a closing, or None; ``start`` never falls from call to call.
+
+        No part of the text is searched twice for one pattern, which would be quadratic.
+        """
+        known = self._next.get(pattern)
+        if pattern in self._next and (known is None or known.start() >= start):
+            return known
+        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start)
+        return found
 
 
 def raw(draft: Draft, name: str, attributes: str, content: str, read: Read) -> Piece:

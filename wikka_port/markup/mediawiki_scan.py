@@ -21,6 +21,7 @@ from typing import Final, Literal
 from wikka_port.markup import mediawiki_links, mediawiki_raw
 from wikka_port.markup.mediawiki_calls import Calls, Place, continued, notes_place
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, collapse
+from wikka_port.markup.mediawiki_raw import Closings
 
 _RAW: Final = "|".join(mediawiki_raw.TAGS)
 _TOKEN: Final = re.compile(
@@ -84,7 +85,7 @@ class _Scan:
         self._draft = draft
         self._text = text
         self._levels = [_Level("root", "")]
-        self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
+        self._closing = Closings(text).after
         self._text_begin = 0  # of the text before the token that is being read
         self._calls = Calls(draft, scan)
         self._defining = False  # inside <references>
@@ -131,14 +132,6 @@ class _Scan:
         else:
             self._ref(match)
         return match.end()
-
-    def _closing(self, pattern: str, start: int) -> re.Match[str] | None:
-        """Return the next closing, or None.  No part of the text is searched twice, which would be quadratic."""
-        known = self._next.get(pattern)
-        if pattern in self._next and (known is None or known.start() >= start):
-            return known
-        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start)
-        return found
 
     def _comment(self, match: re.Match[str]) -> int:
         """Drop consecutive comments, with their line if it has nothing else, as MediaWiki does."""
