@@ -97,6 +97,8 @@ class Searching:
         """Replay once, before the eyes of those who follow the dashboard."""
         if self.dashboard is None:
             result = self.run.go(pace, title)
+        elif self.dashboard.is_stopping:
+            raise KeyboardInterrupt
         else:
             self.dashboard.begin_try(self._live(lines_so_far(answer(self.tries, self.plan)), title))
             result = self.run.go(pace, title, LiveLine(title, self.dashboard.tick))

@@ -4,9 +4,9 @@
     GET  /events    server-sent events (``running``)        POST /stop     ends it; needs the token
 
 A thread of the controller's process serves it, so a browser cannot disturb the clock of a worker.  The thread gets
-bytes that are made once for all clients, and shares nothing else.  A search forks workers for each of its tries, while
-the thread serves: it stands still during a fork, so that no lock is copied closed, and the child closes its copies of
-the connections.
+bytes that are made once for all clients, and says whether to stop; they share nothing else.  A search forks workers for
+each of its tries, while the thread serves: it stands still during a fork, so that no lock is copied closed, and the
+child closes its copies of the connections.
 
 Invariants:
     D1. At most DASHBOARD_CLIENTS follow, and CONNECTIONS are open; one more is answered 503.
@@ -46,6 +46,7 @@ HEAD_S: Final = 5.0  # for a request to come
 END_S: Final = 2.0  # for the last event to leave
 FORK_S: Final = 1.0  # for the thread to stand still
 PORT: Final = 8089
+_STOPPED: Final = "interrupted"
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -78,7 +79,7 @@ class Dashboard:
         self._has_ended: asyncio.Event | None = None
         self._forking = threading.Lock()  # locked during a fork
         self._stands_still = threading.Event()
-        self._ending = "with an error"  # until ``note_ending``
+        self._ending = "with an error"  # until ``note_ending``, or the stop button
 
     @classmethod
     def listening(cls, text: str, about: Json) -> Dashboard:
@@ -109,6 +110,11 @@ class Dashboard:
         """The page's address with the token, for its owner."""
         host, port = self._listener.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/#token={self._token}"
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the stop button was pressed.  Between two tries of a search nobody hears its signal."""
+        return self._ending == _STOPPED
 
     def __enter__(self) -> Self:
         return self
@@ -232,6 +238,7 @@ class Dashboard:
             await self._follow(reader, writer)
         elif (method, path) == ("POST", b"/stop"):
             if hmac.compare_digest(request.headers.get(b"x-token", b""), self._token.encode()):
+                self._ending = _STOPPED
                 os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: the report of what was done is still written
                 writer.write(_answer(202, b"it is ending\n"))
             else:

@@ -8,6 +8,7 @@ import socket
 from contextlib import ExitStack
 
 import pytest
+import requests
 
 from gauge.histogram import Histogram
 from wikibench.errors import PlanError
@@ -115,6 +116,17 @@ def test_a_fork_waits_for_the_thread_and_its_child_has_no_connection() -> None:
             assert b'"state":"complete"' in received
             ours.close()
             assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_stop_button_is_remembered_where_nobody_hears_its_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.kill", lambda _process, _signal: None)
+    with Dashboard.listening("127.0.0.1:0", ABOUT) as dashboard:
+        dashboard.begin_try(SEARCH)
+        bare, _, token = dashboard.url.partition("#token=")
+        assert requests.post(f"{bare}stop", headers={"X-Token": "guessed"}, timeout=30).status_code == 403
+        assert not dashboard.is_stopping
+        assert requests.post(f"{bare}stop", headers={"X-Token": token}, timeout=30).status_code == 202
+        assert dashboard.is_stopping
 
 
 @pytest.mark.parametrize(

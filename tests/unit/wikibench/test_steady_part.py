@@ -77,7 +77,7 @@ class Run:
         self.shape = TraceShape(100, 1_000_000)
         self.load = type("Load", (), {"seed": 1})
 
-    def go(self, pace: Any, _title: str) -> Replay:
+    def go(self, pace: Any, _title: str, _watched: Any = None) -> Replay:
         self.seconds.append(pace.duration_s)
         self.skips.append(pace.skip)
         return self.results.pop(0)
@@ -107,6 +107,33 @@ def test_a_try_that_is_not_valid_is_not_made_longer() -> None:
     made = searching(run)._made(Step(50.0, 20.0, is_short=False))
     assert (run.seconds, made is not None and made[0].is_kept) == ([20.0], False)
     assert searching(Run(a_try(ending="interrupted")))._made(Step(50.0, 20.0, is_short=False)) is None
+
+
+class Page:
+    """A dashboard whose button is pressed between two tries."""
+
+    is_stopping = False
+    ending = ""
+
+    def begin_try(self, _search: Any) -> None:
+        self.is_stopping = True
+
+    def tick(self, _now: Any) -> None:
+        """Nobody looks at it."""
+
+    def end_try(self, search: Any) -> None:
+        self.last = search
+
+    def note_ending(self, ending: str) -> None:
+        self.ending = ending
+
+
+def test_the_stop_button_ends_a_search_also_between_two_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Searching, "judged", lambda _self: [])  # the tries here have no figures
+    run, page = Run(*[a_try()] * 3), Page()
+    search = searching(run)
+    search.find(page, with_curve=True)  # type: ignore[arg-type]
+    assert (len(run.seconds), len(search.made), page.ending) == (1, 1, "interrupted")
 
 
 def test_a_curve_is_measured_only_around_an_answer_each_try_from_a_place_of_its_own() -> None:
