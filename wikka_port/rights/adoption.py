@@ -39,6 +39,7 @@ from wikka_port.rights.access import PageAccess
 from wikka_port.rights.guarded_waiting import GuardedWaiting
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
+from wikka_port.store import StoreUnavailable
 from wikka_port.visitors import Visitor, unregistered
 
 log = logging.getLogger(__name__)
@@ -75,13 +76,26 @@ class Adoption:
             for one in step:
                 self._waiting.forget_old_saves(one)
                 if one.places and (one.saves or is_there(pages.get(one.page, {}))):
-                    adopted += self._adopt(one)
+                    adopted += self._tried(one)
         if adopted:
             log.info("%d files that waited for pages which are saved are theirs", adopted)
         return adopted
 
+    def _tried(self, row: WaitingRow) -> int:
+        """Adopt what a row names; damage of one row, which an operator finds in the log, holds up no other."""
+        try:
+            return self._adopt(row)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("files that wait for a page cannot be its files: uploads %r", row.row)
+            return 0
+
     def _adopt(self, row: WaitingRow) -> int:
-        uploads = [one for one in self._waiting.at(row.places, [row.owner]) if not self._is_taken(one)]
+        found = self._waiting.at(row.places, [row.owner])
+        uploads = [one for one in found if not self._is_taken(one)]
+        if len(uploads) < len(found):
+            self._waiting.unfinished.set()  # the process that has taken one may have fallen: the loop looks again
         proved = self._proved(row, uploads[0].page) if uploads else None
         if proved is None:
             return 0

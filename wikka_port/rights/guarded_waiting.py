@@ -27,6 +27,7 @@ from wikka_port.moving.mover import By
 from wikka_port.rights.access import PageAccess
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import NO_RIGHTS, PageRights, Privilege
+from wikka_port.store import StoreUnavailable
 
 
 class GuardedWaiting:
@@ -88,7 +89,9 @@ class GuardedWaiting:
             raise FileConflict(upload.name, current_of(same[-1]) if same else None)
         held = self._files.waiting.keep(upload, note=note, alt=alt)
         for one in same:
-            with suppress(UploadGone):  # a save makes it the page's file at this moment
+            # A save makes it the page's file at this moment.  Or the store is away: this one waits on beside the newer
+            # one, which a refusal would throw away, perhaps after both.
+            with suppress(UploadGone, StoreUnavailable):
                 self._files.contents.discard_upload(one)
         return self._version(held, note, alt)
 
@@ -134,33 +137,51 @@ class GuardedWaiting:
         refused = self.adopt_uploads(found)
         if found and not refused:
             self._files.waiting.forget_saves(self._page, self.owners)
-        return refused
+        return {one.name: refused[one.place] for one in found if one.place in refused}
 
-    def adopt_uploads(self, found: Sequence[Upload], history: bytes = b"") -> dict[str, str]:
-        """Adopt these, the oldest first, as ``adopt`` does; of several of one name the newest becomes the file.
+    def adopt_uploads(self, found: Sequence[Upload], history: bytes = b"") -> dict[bytes, str]:
+        """Adopt these, which are given the oldest first; return why some are not, by place.
 
-        ``history`` is the page's, which may have had another name when they came.
+        The newest of several of one name becomes the file.  ``history`` is the page's, which may have had another name
+        when they came.
         """
         refused = {}
         for one in reversed(found):
             try:
                 self._adopt(one, history)
             except FileRefused as why:
-                refused[one.name] = str(why)
+                refused[one.place] = str(why)
         return refused
 
     def _adopt(self, one: Upload, history: bytes) -> None:
         fields = fields_of(one)
-        has_begun = self._files.files_of(self._page).get(one.name)
-        if has_begun is not None and has_begun.sha256 == one.sha256:  # a crash came before the upload ended
+        by = self._by(fields.get("note", ""))
+        if self._is_made(one, by):
             self._files.abandon(one)
             return
-        taken, by = self._files.waiting.take(one), self._by(fields.get("note", ""))
+        taken = self._files.waiting.take(one)
         try:
             self._files.commit(taken, by, alt=fields.get("alt", ""), history=history, allow=self._allow)
         except (FileRefused, NotAllowed):
             self._files.waiting.release_taken(one, taken)
             raise
+
+    def _is_made(self, one: Upload, by: By) -> bool:
+        """Return whether the file is the page's already, since a crash came before the upload ended.
+
+        Somebody may have removed or replaced it since; it would come back otherwise.
+        """
+        name, current = self._files.committing.find_page(self._page, b"").named(one.name)
+        if current is None or current.sha256 == one.sha256:
+            return current is not None
+        if not one.writer:  # no request has taken it
+            return False
+        made = (one.sha256, by.name, by.signed)
+        versions = self._files.committing.chain(self._page, name)
+        return any(
+            (version.sha256, version.author, version.signed) == made and version.time_ms >= one.time_ms
+            for version in versions
+        )
 
     def _allow(self, name: str, rights: PageRights) -> None:
         self._access.require_of(name, rights, True, Privilege.WRITE)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.file_forms import PNG, upload
 from tests.support.wiki_client import WikiClient
-from tests.unit.wikka_port.web.test_new_page_files import FARM, TEXT, Fallen, left, waiting_names
+from tests.unit.wikka_port.web.test_new_page_files import FARM, TEXT, Fallen, keep_beside, left, waiting_names
 from wikka_port.accounts.directory import Directory
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.files.file_rows import (
@@ -21,15 +21,18 @@ from wikka_port.files.file_rows import (
     COMMIT_MS,
     GRACE_MS,
     SAVES_MAX,
+    UPLOAD_FIELDS,
     UPLOAD_TIME,
     UPLOADS,
     WAITING_MS,
     is_waiting_row,
+    places_in,
     saves_in,
 )
 from wikka_port.files.refusals import UploadGone
 from wikka_port.files.sweeping import EVERY_S, TICK_S, Swept, start_sweeping
 from wikka_port.handlers import edit, review_decisions
+from wikka_port.moving.mover import By
 from wikka_port.names import page_key
 from wikka_port.rights import adoption, guarded_waiting
 from wikka_port.rights.adoption import Adoption
@@ -372,3 +375,76 @@ def test_the_loop_adopts_soon_after_its_beginning_after_a_failure_and_each_hour(
     assert set(ticks.waited) == {TICK_S}
     assert EVERY_S == 60 * TICK_S
     assert "a mistake" in caplog.text
+
+
+def fallen_among_files(web: WikiClient, step: str) -> None:
+    """Save the page in a process that falls after a step of the first file's commit."""
+
+    def fall(at: str) -> None:
+        if at == step:
+            raise Fallen
+
+    web.wiki.files.on_step_done = fall
+    assert web.save("/New", TEXT).status_code == 500
+    web.wiki.files.on_step_done = lambda at: None
+
+
+def test_a_file_in_the_hands_of_a_process_that_fell_is_looked_at_again_soon(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    fallen_among_files(web, "refer")
+    unfinished = web.wiki.files.waiting.unfinished
+    for _minute in range(2):
+        unfinished.clear()
+        assert (adopted(web, 60_000), unfinished.is_set()) == (0, True), "the loop comes back in a minute"
+    unfinished.clear()
+    assert (adopted(web), unfinished.is_set()) == (1, False)
+    assert left(web) == []
+
+
+def test_a_file_that_was_removed_since_does_not_come_back_by_itself(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    fallen_among_files(web, "commit")
+    form = web.form("/New/file?file=a.txt")
+    assert web.post("/New/file?file=a.txt", {**form, "remove": "1"}).status_code == 303
+    adopted(web)
+    assert not web.wiki.files.files_of("New")["a.txt"].is_there
+    assert left(web) == []
+
+
+def test_a_file_that_another_one_replaced_since_is_no_refusal(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    fallen_among_files(web, "commit")
+    assert upload(web.signed_in("Rita"), ("a.txt", b"hers"), page="/New", replace="yes").status_code == 303
+    adopted(web)
+    assert web.get("/New/files/a.txt").data == b"hers"
+    assert (waiting_names(web), left(web)) == ([], [])
+
+
+def test_a_row_that_nobody_can_read_holds_up_no_other(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for page in ("/New", "/Other", "/Third"):
+        upload(web, ("a.txt", page.encode()), page=page)
+        form = {**web.form(f"{page}/edit"), "body": TEXT, "save": "1"}
+        with monkeypatch.context() as patched:
+            patched.setattr(edit, "adopt", lambda *given: None)
+            assert web.post(f"{page}/edit", form).status_code == 303
+    damaged = min(row for row in left(web) if is_waiting_row(row))
+    (place,) = places_in(web.wiki.rows.data[UPLOADS][damaged])
+    web.wiki.rows.put(UPLOADS, place, {UPLOAD_FIELDS: b"no JSON"})
+    assert adopted(web) == 2
+    assert damaged.decode() in caplog.text
+    assert [row for row in left(web) if is_waiting_row(row)] == [damaged]
+
+
+def test_only_files_that_the_page_got_are_counted(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    keep_beside(web, "a.txt", b"two")
+    fallen_save(web, monkeypatch)
+    upload(web.signed_in("Rita"), ("a.txt", b"hers"), page="/New")
+    assert adopted(web) == 0
+    assert len(web.wiki.rows.data[CHUNKS]) == 3
+    (current,) = web.wiki.files.files_of("New").values()
+    web.wiki.files.remove("New", "a.txt", current.token, By("Rita", "account"), allow=lambda *_: None)
+    assert adopted(web) == 1, "the newer one"
+    assert web.get("/New/files/a.txt").data == b"two"

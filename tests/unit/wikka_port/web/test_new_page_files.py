@@ -15,6 +15,7 @@ from wikka_port.accounts.deactivation import leave
 from wikka_port.accounts.directory import Directory
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.files import file_rows
+from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import (
     BLOB_REFS,
     BLOBS,
@@ -35,6 +36,7 @@ from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import fields_in
+from wikka_port.store import StoreUnavailable
 from wikka_port.visitors import NOBODY
 
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
@@ -408,6 +410,28 @@ def test_a_replacement_whose_end_a_crash_took_is_the_file_all_the_same(web: Wiki
     assert web.post("/New/files", drop_of(web, "a.txt")).status_code == 200
     assert web.get("/New/files/a.txt").data == b"two"
     assert left(web) == []
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_replacement_stays_though_the_store_says_nothing_of_the_end_of_the_replaced_one(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
+    """A refusal of the form would throw the new one away, after the old one."""
+    upload(web, ("a.txt", b"one"), page="/New")
+    discard = Contents.discard_upload
+
+    def away(self: Contents, one: Upload) -> None:
+        if is_done:
+            discard(self, one)
+        raise StoreUnavailable("memory", "it is away")
+
+    monkeypatch.setattr(Contents, "discard_upload", away)
+    web.wiki._now_ms += 1
+    assert upload(web, ("a.txt", b"two"), page="/New", replace="yes").status_code == 303
+    monkeypatch.undo()
+    assert (waiting_names(web), web.get("/New/files/a.txt").data) == (["a.txt"], b"two")
+    web.save("/New", "[[a.txt]]")
+    assert web.get("/New/files/a.txt").data == b"two"
 
 
 def test_two_of_one_name_are_replaced_by_a_third(web: WikiClient) -> None:
