@@ -125,7 +125,7 @@ class StoredFiles:
 
     def version(self, page: str, name: str, token: str) -> FileVersion:
         """Return one version of a file.  Raises NoSuchFile and NoSavedPage."""
-        for one in self.versions(page, name):
+        for one in self.committing.chain(page, name):
             if one.token == token:
                 return one
         raise NoSuchFile(page, name)

@@ -103,7 +103,7 @@ class FileMove:
 
     def _stored(self, page: str, digest: str) -> Iterator[bytes]:
         for name in self._files.files_of(page):
-            for version in self._files.versions(page, name):
+            for version in self._files.committing.chain(page, name):
                 if version.sha256 == digest:
                     read, size_bytes = sha256(), 0
                     for piece in self._files.content(version):
@@ -143,7 +143,7 @@ class FileMove:
             version.sha256 == digest
             for name in names
             if name in found
-            for version in self._files.versions(moved.page, name)
+            for version in self._files.committing.chain(moved.page, name)
         )
 
     def _store(self, upload: Upload, path: str, replaces: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,8 @@ from wikka_port.exchange.page_source import file_record
 from wikka_port.exchange.records import PageRecord
 from wikka_port.files.erasing import Erasure
 from wikka_port.files.stored_files import VERSIONS_MAX
+from wikka_port.imports.file_move import FileMove, FileReport, MovedFile
+from wikka_port.imports.source_folder import SourceFolder
 from wikka_port.moving.mover import By
 from wikka_port.rights.rules import PageRights
 
@@ -58,6 +61,29 @@ def test_older_versions_are_on_a_page_of_their_own(web: WikiClient) -> None:
     form = web.form("/HomePage/file?file=a.txt&below=3")
     assert web.post("/HomePage/file?file=a.txt", {**form, "restore": "1"}).status_code == 303
     assert web.wiki.files.files_of("HomePage")["a.txt"].number == MANY + 1
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_file_of_a_folder_is_found_among_them(web: WikiClient, tmp_path: Path, is_named: bool) -> None:
+    """Else a second run would make the content of the first version the newest again."""
+    (tmp_path / "a.txt").write_bytes(b"the first")
+    files, page = web.wiki.files, f"Moved {is_named}"
+    web.wiki.save(page, "A text.", author="Ann", base=0)
+    moved = MovedFile(page, "a.txt", "b.txt", is_named)
+
+    def run() -> FileMove:
+        made = FileMove(files, SourceFolder(tmp_path), lambda: [moved], ADA, FileReport(), owner="a command")
+        made.run()
+        return made
+
+    assert run().report.stored == ["a.txt"]
+    (newest,) = files.versions(page, "b.txt")
+    for _ in range(VERSIONS_MAX):
+        newest = files.remove(page, "b.txt", newest.token, ADA, allow=anybody)
+    again = run()
+    assert (again.report.already, again.report.stored, again.report.refused) == (["a.txt"], [], [])
+    assert files.files_of(page)["b.txt"].token == newest.token
+    assert again.compare().is_equal
 
 
 def test_a_copy_has_them_all_and_a_second_import_changes_nothing(web: WikiClient) -> None:
