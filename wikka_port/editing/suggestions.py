@@ -121,6 +121,12 @@ class Suggestion:
         """The review, or None of a suggestion.  Raises ValueError if the cell is damaged."""
         return unpack_review(self.packed_review) if self.packed_review else None
 
+    @property
+    def version(self) -> str:
+        """A digest of what a form shows, by which a decision names it: the same form sent again replaces the text."""
+        shown = f"{self.time_ms} {self.note}\n{self.text}"
+        return hashlib.sha256(shown.encode("utf-8", "replace")).hexdigest()[:_ID_CHARS]
+
 
 def pack_review(review: Review) -> str:
     return json.dumps(asdict(review), ensure_ascii=False, sort_keys=True)
@@ -241,13 +247,15 @@ class Suggestions:
     def decide(self, one: Suggestion, state: str, said: str = "") -> bool:
         """Note the decision on a review, for its author; it waits no longer.
 
-        Returns False, with nothing written, if somebody has decided since ``one`` was read.
+        Returns False, with nothing written, if somebody has decided since ``one`` was read, or its author has sent
+        another text (a plain HBase does not compare that).
         """
         review = one.review
         assert review is not None, "a suggestion is deleted instead"
         packed = pack_review(replace(review, state=state, said=said))
         row, before = _row(review.page, one.id), one.packed_review.encode()
-        if not self._rows.change(SUGGESTIONS, row, {REVIEW: before}, {REVIEW: packed.encode()}, [_WAITING]):
+        expected = {REVIEW: before, _TIME: b"%d" % one.time_ms}
+        if not self._rows.change(SUGGESTIONS, row, expected, {REVIEW: packed.encode()}, [_WAITING]):
             return False
         self._on_decided(row, cells_of(replace(one, packed_review=packed)))
         return True

@@ -7,6 +7,8 @@
     POST withdraw                  the author takes it back
 
 Words and ``accept`` together decide nothing: Enter in the field of the words presses the first button, which accepts.
+``seen`` names the text that the form was made for (``Suggestion.version``): the author may change what waits, and the
+new one is shown before anybody decides on it.
 
 The text stays readable for its author for 30 days, whatever was decided.  Everybody else gets the
 answer of an address where nothing is.
@@ -25,6 +27,7 @@ from wikka_port.editing.edit_forms import owners_of
 from wikka_port.editing.suggestions import COMMENT, WITHDRAWN, Review, Suggestion
 from wikka_port.forms import answer_form, form_page
 from wikka_port.handlers.review_decisions import (
+    OTHER_TEXT,
     NotAccepted,
     accept_review,
     refuse_review,
@@ -79,7 +82,7 @@ def _found(site: Site, request: Request, page: str, review_id: str) -> Suggestio
 
 def _decided(site: Site, request: Request, found: Suggestion) -> Response:
     fields = request.form
-    said = fields.get("said", "")[:ANTISPAM_ENTRY_CHARS]
+    said, seen = fields.get("said", "")[:ANTISPAM_ENTRY_CHARS], fields.get("seen", "")
     if fields.get("as", "") != (site.visitor.name or ""):
         raise Refused(_("You are not the one any more for whom this form was made. Please look at it again."))
     try:
@@ -92,6 +95,8 @@ def _decided(site: Site, request: Request, found: Suggestion) -> Response:
             raise Refused(_(NOTHING_CHOSEN), 400)
         if accepts and said.strip():
             raise Refused(_(WORDS_LEFT), 400)
+        if seen != found.version:
+            raise NotAccepted(_(OTHER_TEXT))
         if "all" in fields:
             return _of_author(site, request, found, said, accepts=accepts)
         _decide(site, found, said, accepts=accepts)

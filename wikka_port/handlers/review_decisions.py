@@ -47,6 +47,7 @@ from wikka_port.visitors import Visitor, unregistered
 OVERLAPS: Final = N_("The page was changed in the same place since: put the text in by hand, or refuse it.")
 NOT_HIS: Final = N_("{who} may not write this any more, so nothing was saved.")
 DECIDED: Final = N_("Somebody has decided on it already.")
+OTHER_TEXT: Final = N_("Its author has changed the text since, so nothing is decided yet.")
 
 
 class NotAccepted(Exception):
@@ -94,12 +95,14 @@ def accept_review(site: Site, one: Suggestion) -> Decided:
 def _note_decision(site: Site, one: Suggestion, review: Review) -> bool:
     """Note that what waited is saved, even if somebody has decided otherwise meanwhile.
 
-    Returns False if somebody has accepted it meanwhile.
+    A text that its author has sent meanwhile waits on.  Returns False if somebody has accepted it meanwhile.
     """
     reviews = site.wiki.reviews
     if reviews.decide(one, ACCEPTED):
         return True
     now = reviews.reviewed(review.page, one.id)
+    if now is not None and now.version != one.version:
+        return True
     if now is None or now.review is None or now.review.state == ACCEPTED:
         return False
     return reviews.decide(now, ACCEPTED)
@@ -109,7 +112,8 @@ def refuse_review(site: Site, one: Suggestion, said: str = "", state: str = REFU
     """Refuse what waits; its text stays readable for its author.  Raises NotAccepted, StoreUnavailable."""
     review = _waiting(one)
     if not site.wiki.reviews.decide(one, state, said):
-        raise NotAccepted(_(DECIDED))
+        now = site.wiki.reviews.reviewed(review.page, one.id)
+        raise NotAccepted(_(DECIDED) if now is None or now.version == one.version else _(OTHER_TEXT))
     if state == REFUSED:
         _note(site, "review refused", one, review)
     return Decided(one, review, review.page)
@@ -190,13 +194,16 @@ def _comment(author: Site, one: Suggestion, review: Review) -> str:
 
 
 def _suggestion(author: Site, one: Suggestion, review: Review) -> str:
-    """Suggest the change to the writers of the page; a second attempt finds the first one's row."""
+    """Suggest the change to the writers of the page; a second attempt finds the first one's row.
+
+    A text that its form has sent later is a suggestion of its own: a writer may be looking at the first one.
+    """
     page = author.wiki.page(review.page)
     if page is None:
         raise NotAccepted(_("There is no page {page} any more.", page=review.page))
     if not (author.wiki.access.can(page.name).suggest or author.wiki.access.can(page.name).write):
         raise NotAccepted(_(NOT_HIS, who=one.who))
-    once = hashlib.sha256(f"suggestion {one.id}".encode()).hexdigest()[:16]
+    once = hashlib.sha256(f"suggestion {one.id} {one.version}".encode()).hexdigest()[:16]
     author.wiki.suggestions(page.name).add(page.name, replace(one, id=once, packed_review=""))
     return page.name
 

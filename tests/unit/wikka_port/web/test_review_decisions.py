@@ -10,6 +10,7 @@ from wikka_port.accounts.tables import EDITS, USERS, user_row
 from wikka_port.antispam.judging import FIRST_EDITS
 from wikka_port.antispam.policy import Policy
 from wikka_port.antispam.stored_policy import write_policy
+from wikka_port.editing.suggestions import Suggestion, Suggestions
 from wikka_port.names import page_key
 from wikka_port.rights.rules import PageRights, Privilege
 
@@ -121,6 +122,66 @@ def test_a_form_without_one_button_decides_nothing(
     page = web.wiki.page("P")
     assert page is not None
     assert page.number == 1
+
+
+@pytest.mark.parametrize("button", ["accept", "refuse"])
+def test_a_decision_is_on_the_text_that_was_shown(
+    web: WikiClient, mia: WikiClient, root: WikiClient, button: str
+) -> None:
+    """The author may change what waits, by the button of its page: else a harmless text opens the way for another."""
+    first = {**mia.form("/New/edit"), "body": f"Words.\n{FARM}", "save": "1"}
+    web.now += 60
+    place = mia.post("/New/edit", first).headers["Location"]
+    shown = root.form(place)
+    web.now += 60
+    assert mia.post("/New/edit", {**first, "body": f"Spam.\n{FARM}"}).headers["Location"] == place
+    answer = root.post("/-/held", {**shown, button: "1", "said": "" if button == "accept" else "why"})
+    assert (answer.status_code, "Its author has changed the text since" in answer.text) == (409, True)
+    assert "Spam." in answer.text
+    assert (web.wiki.page("New"), "It is not saved yet" in mia.get(place).text) == (None, True)
+    nothing = {key: value for key, value in shown.items() if key != "seen"}
+    assert root.post("/-/held", {**nothing, button: "1"}).status_code == 409
+    assert root.post("/-/held", {**root.form_of(answer), button: "1"}).status_code == 303
+    assert "It is not saved yet" not in mia.get(place).text
+
+
+def test_a_text_that_comes_while_the_former_one_is_accepted_waits_on(
+    web: WikiClient, mia: WikiClient, root: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = {**mia.form("/P/comments"), "send": "1"}
+    web.now += 60
+    place = mia.post("/P/comments", {**form, "body": SPAM}).headers["Location"]
+    decided = Suggestions.decide
+
+    def late(self: Suggestions, one: Suggestion, state: str, said: str = "") -> bool:
+        monkeypatch.setattr(Suggestions, "decide", decided)
+        web.now += 60
+        assert mia.post("/P/comments", {**form, "body": f"{SPAM} More."}).headers["Location"] == place
+        return decided(self, one, state, said)
+
+    monkeypatch.setattr(Suggestions, "decide", late)
+    assert decide(root, place, "accept").status_code == 303
+    assert (texts(web), counted(web)) == ([SPAM], 1)
+    assert "It is not saved yet" in mia.get(place).text
+    monkeypatch.setattr(Suggestions, "decide", late)
+    assert decide(root, place, "refuse", said="why").status_code == 409
+    assert "It is not saved yet" in mia.get(place).text
+    assert decide(root, place, "accept").status_code == 303
+    assert (texts(web), counted(web)) == ([SPAM, f"{SPAM} More."], 2)
+
+
+def test_a_suggestion_that_its_form_sends_again_takes_the_place_of_no_other(
+    web: WikiClient, mia: WikiClient, root: WikiClient
+) -> None:
+    """A writer of the page may be looking at the first one, which an administrator has let through."""
+    web.wiki.rights.change("P", PageRights("Olga"), "Olga", {Privilege.WRITE: "Olga"})
+    form = {**mia.form("/P/suggestion"), "send": "1"}
+    for words in ("One.", "Two."):
+        web.now += 60
+        place = mia.post("/P/suggestion", {**form, "body": f"{words}\n{FARM}"}).headers["Location"]
+        assert decide(root, place, "accept").status_code == 303
+    found = [web.wiki.suggestions.one("P", one.id) for one in web.wiki.suggestions.of("P")]
+    assert sorted((one.text or "").split("\n")[0] for one in found if one) == ["One.", "Two."]
 
 
 def test_an_older_change_of_a_comment_replaces_no_newer_one(web: WikiClient, mia: WikiClient, root: WikiClient) -> None:
