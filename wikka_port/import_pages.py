@@ -204,7 +204,7 @@ class PartReader:
         if revision.slots:
             counts.unconverted["text of a further slot"] += revision.slots
         if revision.model == WIKITEXT:
-            result = self._of_wikitext(page.start, text)
+            result = self._of_wikitext(page.start, text, max(revision.timestamp_ms, 1))
             if len(result.text) > BODY_BYTES_MAX // 4 and len(result.text.encode()) > BODY_BYTES_MAX:
                 counts.unconverted["text that grows over the bound: shown as its source"] += 1
                 result = convert_source(text, model=revision.model)
@@ -228,12 +228,14 @@ class PartReader:
             origin=Origin(time_ms, revision.revision_id or 0, digest),
         )
 
-    def _of_wikitext(self, page: PageStart, text: str) -> Converted:
+    def _of_wikitext(self, page: PageStart, text: str, time_ms: int) -> Converted:
         if self._includes and page.namespace == TEMPLATE and not page.redirect_target:
             own = template_page(text, self._expanding, page.title)
             if own is not None:
                 return own
-        return convert(text, namespaces=self._dialect, title=page.title, redirect_hint=page.redirect_target)
+        return convert(
+            text, namespaces=self._dialect, title=page.title, redirect_hint=page.redirect_target, time_ms=time_ms
+        )
 
     def _compare(self, page: _OpenPage, revision: Revision, size: int, digest: str) -> None:
         """Compare a text's size and checksum with the dump's, and count a mismatch.  The text is imported anyway."""

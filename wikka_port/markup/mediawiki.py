@@ -3,10 +3,10 @@
 Reading order: ``mediawiki_words`` and ``mediawiki_names`` (other languages), ``mediawiki_titles`` (the target of a
 link), ``mediawiki_pieces`` (converted pieces), ``mediawiki_inline`` (emphasis, addresses, HTML, escaping),
 ``mediawiki_links``, ``mediawiki_raw``, ``mediawiki_templates``, ``mediawiki_variables`` (names, addresses, other
-pages), ``mediawiki_braces``, ``mediawiki_values``, ``mediawiki_functions`` and ``mediawiki_expansion`` (parser
-functions and the dump's own templates), ``mediawiki_calls``, ``mediawiki_scan`` (replaces constructs with an opening
-and a closing by marks), ``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this module for headings, lists
-and paragraphs.
+pages), ``mediawiki_braces``, ``mediawiki_values``, ``mediawiki_strings``, ``mediawiki_months``, ``mediawiki_dates``,
+``mediawiki_times``, ``mediawiki_functions`` and ``mediawiki_expansion`` (parser functions and the dump's own
+templates), ``mediawiki_calls``, ``mediawiki_scan`` (replaces constructs with an opening and a closing by marks),
+``mediawiki_html`` (HTML of blocks), ``mediawiki_tables``, and this module for headings, lists and paragraphs.
 
 Invariants:
     I1. ``convert`` raises on no text and takes time linear in it.
@@ -24,6 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from wikka_port.markup.mediawiki_expansion import page_text
@@ -36,6 +37,7 @@ from wikka_port.markup.mediawiki_pieces import (
     MARK,
     MARK_RUN,
     Draft,
+    Expansion,
     clean,
     code_block,
     literal,
@@ -86,6 +88,7 @@ def convert(
     namespaces: Mapping[str, int] | Dialect,
     title: str,
     redirect_hint: str | None = None,
+    time_ms: int | None = None,
 ) -> Converted:
     """Convert one revision.
 
@@ -93,9 +96,11 @@ def convert(
     which is made once from that mapping.
     ``redirect_hint`` is the dump's ``<redirect>`` of the page.  It applies to the newest revision only,
     so a text that does not look like a redirect is never one.
+    ``time_ms`` is the time of the revision, which is "now" for functions and variables.
     """
     dialect = namespaces if isinstance(namespaces, Dialect) else Dialect.of(namespaces)
-    draft = Draft(dialect, title)
+    now = None if time_ms is None else datetime.fromtimestamp(time_ms // 1_000, UTC)
+    draft = Draft(dialect, title, expansion=Expansion(now=now))
     text = clean(wikitext)
     redirect, text = _redirect(draft, text, redirect_hint)
     text = page_text(draft, text)

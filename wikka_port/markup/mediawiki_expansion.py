@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -36,7 +36,7 @@ from wikka_port.markup.mediawiki_functions import (
     function_of,
 )
 from wikka_port.markup.mediawiki_names import names_of
-from wikka_port.markup.mediawiki_pieces import MARK, Draft, unescape
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, clean, unescape
 from wikka_port.markup.mediawiki_titles import Dialect, spaced
 from wikka_port.markup.mediawiki_values import ExpressionError
 from wikka_port.markup.mediawiki_variables import value_of
@@ -60,6 +60,13 @@ _FUNCTION: Final = re.compile(r"\{\{\s*+(#?[^\W\d_][\w ]{0,40}):")
 _IN_ATTRIBUTE: Final = re.compile(r"""=\s*+(?:"[^"<>\n]*+|'[^'<>\n]*+|[^\s"'<>|]*+)\Z""")
 _ATTRIBUTE_CHARS: Final = 200  # before a function, in which the beginning of an attribute is searched
 _SIGNS: Final = {"!": "|", "=": "="}
+_BRACES: Final = re.compile(r"\{\{++|\}\}++")
+
+
+def _as_text(made: str) -> str:
+    """Return what a function makes as wikitext in which its braces call nothing, and its bars divide nothing."""
+    text = clean(made)
+    return _BRACES.sub(lambda found: f"&#{ord(found[0][0])};" * len(found[0]), text).replace("|", _BAR)
 
 
 class _TooLong(Exception):
@@ -180,8 +187,18 @@ class _Frame:
         self._given = given
         self._left = left  # characters that values may still have
         self._used: set[str] = set()  # values with marks that are in the text already
-        self._rendering = Reader(self.language, self.plain, self.is_empty, self.render)
-        self._deciding = Reader(self.language, self.plain, self.is_empty, self.read)
+        shared = Reader(
+            draft.dialect,
+            draft.title,
+            self.plain,
+            self.exact,
+            str,
+            self.is_empty,
+            draft.expansion.now,
+            self.read,
+        )
+        self._deciding = shared
+        self._rendering = replace(shared, written=_as_text, render=self.render)
 
     def render(self, nodes: Nodes) -> str:
         out: list[str] = []
@@ -201,6 +218,17 @@ class _Frame:
     def plain(self, nodes: Nodes) -> str:
         pieces = self._draft.pieces
         return unescape(MARK.sub(lambda found: pieces[int(found[1])].plain, self.read(nodes)))
+
+    def exact(self, nodes: Nodes) -> str:
+        """Return the text that the nodes make as it is typed, without those whose content is no markup.
+
+        Raises as ``plain``, and Undecided if a construct in it has been converted to more than words.
+        """
+        text = self.read(tuple(node for node in nodes if isinstance(node, str) or node.kind != "<"))
+        pieces = [self._draft.pieces[int(number)] for number in MARK.findall(text)]
+        if any(piece.inline != piece.plain or piece.page for piece in pieces):
+            raise Undecided("it is converted already")
+        return MARK.sub(lambda found: self._draft.pieces[int(found[1])].plain, text)
 
     def is_empty(self, nodes: Nodes) -> bool:
         return not MARK.sub(self._seen, self.read(nodes)).strip()

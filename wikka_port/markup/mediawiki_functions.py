@@ -5,28 +5,51 @@
     {{#expr: 1 + 1}}  {{formatnum: 1234}}  {{plural: 2 | form | forms}}
     {{lc: Text}}  {{uc: Text}}  {{lcfirst: Text}}  {{ucfirst: text}}
     {{padleft: 7 | 3 | 0}}  {{padright: 7 | 3 | 0}}  {{#titleparts: A/b | 1}}
-    {{#tag: ref | text | name = x}}
+    {{#len: text}}  {{#pos: text | wanted}}  {{#sub: text | 1 | 2}}  {{#replace: text | old | new}} ...
+    {{#rel2abs: ../b}}  {{#tag: ref | text | name = x}}
+    {{#time: j F Y | 2010-05-03}}  {{#timel: ...}}  {{#dateformat: 2010-05-03 | dmy}}
 
 Only the branch that is taken is read; so a note or a category in another one is none of the page's.  A branch may have
 anything in it.  Its decision needs values that are known: text, parameters, names of the page, and the text of
 templates that are known.  For an unknown one ``Undecided`` is raised, and the function is shown like the call of a
 template that nobody knows; so it is for a wrong expression (ExpressionError).
 
-KEPT have no value here: they need other pages, a clock or a language's grammar.  They are shown like such calls, too.
+The functions of strings see a text as it is typed, so one with a link or a note that is converted already leaves them
+undecided.  Their results are text: braces in them call nothing, and bars divide nothing.
+
+"Now" is the time of the revision, so that an import is the same whenever it is done.  KEPT have no value here: they
+need other pages or a language's grammar.  They are shown like such calls, too.
 
 Knows nothing of texts and braces (``mediawiki_expansion``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 from wikka_port.markup.mediawiki_braces import Group, Node, Nodes
+from wikka_port.markup.mediawiki_dates import read_time
 from wikka_port.markup.mediawiki_names import names_of
 from wikka_port.markup.mediawiki_raw import TAGS
+from wikka_port.markup.mediawiki_strings import (
+    count_of,
+    decoded,
+    exploded,
+    last_place_of,
+    padded,
+    part_of,
+    path_of,
+    place_of,
+    replaced,
+    title_part,
+)
+from wikka_port.markup.mediawiki_times import reformatted, written_time
+from wikka_port.markup.mediawiki_titles import Dialect
 from wikka_port.markup.mediawiki_values import (
     ExpressionError,
     expression,
@@ -35,19 +58,19 @@ from wikka_port.markup.mediawiki_values import (
     is_same,
     number_of,
     number_text,
-    padded,
-    title_part,
     unformatted,
 )
 from wikka_port.markup.mediawiki_words import words_of
 
-KEPT: Final = frozenset(
-    ("#ifexist", "#time", "#timel", "#language", "#formatdate", "#dateformat", "#rel2abs", "grammar", "gender")
-)
+KEPT: Final = frozenset(("#ifexist", "#language", "grammar", "gender"))
 ADDRESSES: Final = frozenset(  # their values: ``mediawiki_variables``
-    ("fullurl", "fullurle", "canonicalurl", "canonicalurle", "localurl", "localurle", "urlencode", "ns")
+    (
+        *("fullurl", "fullurle", "canonicalurl", "canonicalurle", "localurl", "localurle"),
+        *("urlencode", "anchorencode", "ns", "nse"),
+    )
 )
 _TAGS: Final = frozenset((*TAGS, "ref", "references", "poem"))
+_LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})*", re.IGNORECASE)
 _BLANKS: Final = " \t\r\n"  # not those that break no line
 
 
@@ -59,10 +82,18 @@ class Undecided(Exception):
 class Reader:
     """How the nodes of a text are read.  Its functions raise Undecided and ExpressionError."""
 
-    language: str  # of the site
+    dialect: Dialect
+    title: str  # of the page
     plain: Callable[[Nodes], str]  # the text that nodes make, for comparisons
+    exact: Callable[[Nodes], str]  # the text as it is typed; Undecided if it has constructs that are converted already
+    written: Callable[[str], str]  # a text in the place of the function, where its braces and bars mean nothing
     is_empty: Callable[[Nodes], bool]  # whether they make nothing
+    now: datetime | None  # the time of the revision
     render: Callable[[Nodes], str]  # what they make, for the place of the function
+
+    @property
+    def language(self) -> str:
+        return self.dialect.language
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +240,48 @@ def _plural(function: Function, reader: Reader) -> str:
 def _padded(function: Function, reader: Reader, *, before: bool) -> str:
     text, length = (reader.plain(function.value(place)).strip() for place in (0, 1))
     sign = reader.plain(function.value(2)).strip() or "0"
-    return padded(text, length, sign, before=before)
+    return reader.written(padded(text, length, sign, before=before))
 
 
 def _titleparts(function: Function, reader: Reader) -> str:
     title, count, first = (reader.plain(function.value(place)).strip() for place in (0, 1, 2))
-    return title_part(title, count, first)
+    target = reader.dialect.target(f":{title}")
+    if target is None or target.kind == "here":
+        return reader.written(title)
+    return title_part(f"{target.prefix}:{target.title}" if target.prefix else target.title, count, first)
+
+
+def _of_strings(make: Callable[..., str], least: int, most: int, function: Function, reader: Reader) -> str:
+    """Call ``make`` with ``most`` values at most; of those that are missing the first ``least`` are "", others None."""
+    values: list[str | None] = [reader.exact(value).strip(_BLANKS) for value in function.values[:most]]
+    values += [""] * (least - len(values))
+    return reader.written(make(*values, *[None] * (most - len(values))))
+
+
+def _rel2abs(function: Function, reader: Reader) -> str:
+    path, base = (reader.plain(function.value(place)).strip() for place in (0, 1))
+    return reader.written(path_of(path, base or reader.title))
+
+
+def _time(function: Function, reader: Reader) -> str:
+    form, text, language = (reader.plain(function.value(place)).strip() for place in (0, 1, 2))
+    if reader.now is None:
+        raise Undecided("the time of the revision is not known")
+    time = read_time(text, reader.now)
+    if not _LANGUAGE.fullmatch(language):
+        language = reader.language
+    made = None if time is None else written_time(time, form, language)
+    if made is None:
+        raise Undecided(form)
+    return reader.written(made)
+
+
+def _dateformat(function: Function, reader: Reader) -> str:
+    text, order = (reader.plain(function.value(place)).strip() for place in (0, 1))
+    made = reformatted(text, order, reader.language)
+    if made is None:
+        raise Undecided(text)
+    return reader.written(made)
 
 
 def _tag(function: Function, reader: Reader) -> str:
@@ -242,6 +309,17 @@ _MAKERS: Final[Mapping[str, Callable[[Function, Reader], str]]] = {
     "#expr": _expr,
     "#tag": _tag,
     "#titleparts": _titleparts,
+    "#len": partial(_of_strings, lambda text: str(len(text)), 1, 1),
+    "#pos": partial(_of_strings, place_of, 3, 3),
+    "#rpos": partial(_of_strings, last_place_of, 2, 2),
+    "#sub": partial(_of_strings, part_of, 3, 3),
+    "#count": partial(_of_strings, count_of, 2, 2),
+    "#replace": partial(_of_strings, replaced, 3, 4),
+    "#explode": partial(_of_strings, exploded, 2, 4),
+    "#urldecode": partial(_of_strings, decoded, 1, 1),
+    "#rel2abs": _rel2abs,
+    **dict.fromkeys(("#time", "#timel"), _time),
+    **dict.fromkeys(("#formatdate", "#dateformat"), _dateformat),
     "lc": partial(_changed, str.lower),
     "uc": partial(_changed, str.upper),
     "lcfirst": partial(_changed, lambda text: text[:1].lower() + text[1:]),

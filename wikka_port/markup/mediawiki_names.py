@@ -5,7 +5,8 @@
     #if si                  a parser function: ``{{#si: ...}}``
 
 "_" stands for a blank, too.  The names are those of MediaWiki's language files and of its extension ParserFunctions.
-MediaWiki knows the English names in every language, and others only in a wiki of their language.
+MediaWiki knows the English names in every language, and others only in a wiki of their language.  ``mediawiki_months``
+has those of variables of the time.
 
 Knows nothing of what the names mean.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from wikka_port.markup.mediawiki_months import TIME_NAMES
 from wikka_port.markup.mediawiki_words import folded, rows_for
 
 _ROWS: Final[Mapping[str, str]] = {
@@ -28,7 +30,8 @@ _ROWS: Final[Mapping[str, str]] = {
         lcfirst INITIAL_KLEIN; ucfirst INITIAL_GROSS; fullurl VOLLSTÄNDIGE_URL; localurl LOKALE_URL; canonicalurl
         KANONISCHE_URL; urlencode URLENKODIERT; formatnum ZAHLENFORMAT; padleft FÜLLENLINKS; padright FÜLLENRECHTS;
         grammar GRAMMATIK; gender GESCHLECHT; DEFAULTSORT SORTIERUNG; DISPLAYTITLE SEITENTITEL; #tag erweiterung;
-        #switch wechsle; #default standard
+        #switch wechsle; #default standard; #count zähle; #replace ersetze; anchorencode ANKERENKODIERT
+        SPRUNGMARKEENKODIERT; nse NR_URL; #formatdate DATUMSFORMAT
     """,
     "fr": """
         PAGENAME NOMPAGE; PAGENAMEE NOMPAGEX; FULLPAGENAME NOMPAGECOMPLET; FULLPAGENAMEE NOMPAGECOMPLETX; BASEPAGENAME
@@ -38,7 +41,8 @@ _ROWS: Final[Mapping[str, str]] = {
         INITMINUS; ucfirst INITMAJUS INITCAPIT; fullurl URLCOMPLETE; localurl URLLOCALE; urlencode ENCODEURL;
         formatnum FORMATNOMBRE; plural PLURIEL; padleft BOURRAGEGAUCHE BOURREGAUCHE; padright BOURRAGEDROITE
         BOURREDROITE; grammar GRAMMAIRE; gender GENRE; DEFAULTSORT CLEFDETRI CLEDETRI; DISPLAYTITLE AFFICHERTITRE;
-        #tag balise
+        #tag balise; #len nbcar; #rpos posr; #sub stxt; #count nb; #replace remplacer; #explode exploser; #rel2abs
+        relenabs; #timel heurel; #ifexist siexiste; #time heure; anchorencode ENCODEANCRE; nse ESPACENX
     """,
     "es": """
         PAGENAME NOMBREDEPAGINA NOMBREDEPÁGINA; PAGENAMEE NOMBREDEPAGINAC NOMBREDEPÁGINAC; FULLPAGENAME
@@ -52,7 +56,8 @@ _ROWS: Final[Mapping[str, str]] = {
         fullurl URLCOMPLETA; localurl URLLOCAL; canonicalurl URLCANONICA; urlencode CODIFICARURL; formatnum
         FORMATONÚMERO FORMATONUMERO; grammar GRAMATICA GRAMÁTICA; gender GÉNERO GENERO; DEFAULTSORT ORDENAR
         CLAVEDEORDENPREDETERMINADO; DISPLAYTITLE MOSTRARTÍTULO MOSTRARTITULO; #tag etiqueta; #if si; #ifexpr siexpr;
-        #iferror sierror; #switch según; #ifexist siexiste; #time tiempo
+        #iferror sierror; #switch según; #ifexist siexiste; #time tiempo; #len long longitud; #replace reemplazar;
+        #timel tiempol; #formatdate formatodefecha formatearfecha
     """,
     "pt": """
         PAGENAME NOMEDAPAGINA NOMEDAPÁGINA; PAGENAMEE NOMEDAPAGINAC NOMEDAPÁGINAC; FULLPAGENAME NOMECOMPLETODAPAGINA
@@ -65,12 +70,14 @@ _ROWS: Final[Mapping[str, str]] = {
         lcfirst PRIMEIRAMINUSCULA PRIMEIRAMINÚSCULA; ucfirst PRIMEIRAMAIUSCULA PRIMEIRAMAIÚSCULA; fullurl URLCOMPLETO;
         urlencode CODIFICAURL; gender GENERO GÊNERO; DEFAULTSORT ORDENACAOPADRAO ORDENAÇÃOPADRÃO ORDEMPADRAO
         ORDEMPADRÃO; DISPLAYTITLE EXIBETITULO EXIBETÍTULO; #if se; #ifeq seigual; #ifexpr seexpr; #iferror seerro;
-        #default padrão padrao; #ifexist seexiste; #titleparts partesdotítulo partesdotitulo
+        #default padrão padrao; #ifexist seexiste; #titleparts partesdotítulo partesdotitulo; anchorencode
+        CODIFICAANCORA CODIFICAÂNCORA
     """,
     "it": """
         PAGENAME TITOLOPAGINA; PAGENAMEE TITOLOPAGINAE; SUBPAGENAME NOMESOTTOPAGINA; SITENAME NOMESITO; SERVERNAME
         NOMESERVER; plural PLURALE; gender GENERE; #tag etichetta; #expr espr; #if se; #ifeq seeq; #ifexpr seespr;
-        #iferror seerrore; #ifexist seesiste; #time tempo; #titleparts patititolo
+        #iferror seerrore; #ifexist seesiste; #time tempo; #titleparts patititolo; #count conto; #formatdate
+        formatodata
     """,
     "nl": """
         PAGENAME PAGINANAAM; PAGENAMEE PAGINANAAME; FULLPAGENAME VOLLEDIGEPAGINANAAM; FULLPAGENAMEE
@@ -82,7 +89,9 @@ _ROWS: Final[Mapping[str, str]] = {
         NUMFORMATTEREN; plural MEERVOUD; padleft LINKSOPVULLEN; padright RECHTSOPVULLEN; grammar GRAMMATICA; gender
         GESLACHT; DEFAULTSORT STANDAARDSORTERING; DISPLAYTITLE WEERGEGEVENTITEL TOONTITEL; #tag label; #expr
         expressie; #if als; #ifeq alsgelijk; #ifexpr alsexpressie; #iferror alsfout; #switch schakelen; #default
-        standaard; #ifexist alsbestaat; #time tijd; #titleparts paginanaamdelen
+        standaard; #ifexist alsbestaat; #time tijd; #titleparts paginanaamdelen; #count telling; #replace vervangen;
+        #explode exploderen; #rel2abs relatiefnaarabsoluut; #timel tijdl; anchorencode ANKERCODEREN CODEERANKER; nse
+        NRE; #formatdate datumopmaak
     """,
     "pl": """
         PAGENAME NAZWASTRONY; FULLPAGENAME PELNANAZWASTRONY; BASEPAGENAME BAZOWANAZWASTRONY; SUBPAGENAME
@@ -98,7 +107,7 @@ _ROWS: Final[Mapping[str, str]] = {
         SB; lcfirst LBFÖRST; ucfirst SBFÖRST; fullurl FULLTURL; localurl LOKALURL; formatnum FORMATERANUM
         FORMATERATAL; grammar GRAMMATIK; gender KÖN; DEFAULTSORT STANDARDSORTERING; DISPLAYTITLE VISATITEL; #tag tagg;
         #expr utr; #if om; #ifeq omlika; #ifexpr omutr; #iferror omfel; #switch växel; #default standard; #ifexist
-        omfinns; #time tid
+        omfinns; #time tid; #replace ersätt; #timel tidl; #formatdate formateradatum datumformat
     """,
     "cs": """
         PAGENAME NÁZEVSTRANY; PAGENAMEE NÁZEVSTRANYE; FULLPAGENAME PLNÝNÁZEVSTRANY; FULLPAGENAMEE PLNÝNÁZEVSTRANYE;
@@ -107,7 +116,8 @@ _ROWS: Final[Mapping[str, str]] = {
         NÁZEVWEBU; SERVERNAME NÁZEVSERVERU; ns JMENNÝPROSTOR; lc MALÁ; uc VELKÁ; lcfirst PRVNÍMALÉ; ucfirst
         PRVNÍVELKÉ; fullurl PLNÉURL; localurl MÍSTNÍURL; urlencode ENKÓDOVATURL; formatnum FORMÁTUJČÍSLO; plural
         PLURÁL; padleft ZAROVNATVLEVO; padright ZAROVNATVPRAVO; grammar SKLOŇUJ; DEFAULTSORT KLÍČŘAZENÍ; DISPLAYTITLE
-        ZOBRAZOVANÝNADPIS; #tag značka; #expr výraz; #if když; #ifexist kdyžexist; #time čas
+        ZOBRAZOVANÝNADPIS; #tag značka; #expr výraz; #if když; #ifexist kdyžexist; #time čas; #len délka; #count
+        počet; anchorencode ENKÓDOVATNADPIS; nse JMENNÝPROSTORE; #formatdate formátujdatum
     """,
     "tr": """
         PAGENAME SAYFAADI; PAGENAMEE SAYFAADIU; FULLPAGENAME TAMSAYFAADI; FULLPAGENAMEE TAMSAYFAADIU; SUBPAGENAME
@@ -117,14 +127,18 @@ _ROWS: Final[Mapping[str, str]] = {
         AB; lc KH; uc BH; lcfirst KHİLK; ucfirst BHİLK; fullurl TAMURL; localurl YERELURL; urlencode URLKODLAMA;
         formatnum BİÇİMNUM; plural ÇOĞUL; padleft DOLSOL; padright DOLSAĞ; grammar DİLBİLGİSİ GRAMER; gender CİNSİYET;
         DEFAULTSORT VARSAYILANSIRALA VARSAYILANSIRALAMAANAHTARI VARSAYILANKATEGORİSIRALA; DISPLAYTITLE BAŞLIKGÖSTER;
-        #tag etiket; #expr işlem islem ifade; #if eğer eger; #switch değiştir degistir; #default vas
+        #tag etiket; #expr işlem islem ifade; #if eğer eger; #switch değiştir degistir; #default vas; anchorencode
+        ÇENGELKODLAMA; nse AAU ABU; #formatdate biçimtarih tarihbiçimi formattarihi tarihformatı
     """,
     "vi": """
         PAGENAME TÊNTRANG; PAGENAMEE TÊNTRANG2; FULLPAGENAME TÊNTRANGĐỦ; BASEPAGENAME TÊNTRANGGỐC; SUBPAGENAME
         TÊNTRANGPHỤ; TALKPAGENAME TÊNTRANGTHẢOLUẬN; SUBJECTPAGENAME TÊNTRANGNỘIDUNG; NAMESPACE KHÔNGGIANTÊN; TALKSPACE
         KGTTHẢOLUẬN; SUBJECTSPACE KGTNỘIDUNG; SITENAME TÊNMẠNG; SERVER MÁYCHỦ; SERVERNAME TÊNMÁYCHỦ; ns KGT; fullurl
         URLĐỦ; localurl URLĐỊAPHƯƠNG; urlencode MÃHÓAURL; formatnum PHÂNCHIASỐ; plural SỐNHIỀU; grammar NGỮPHÁP;
-        gender GIỐNG; DEFAULTSORT XẾPMẶCĐỊNH; #tag thẻ
+        gender GIỐNG; DEFAULTSORT XẾPMẶCĐỊNH; #tag thẻ; #len số_chữ sốchữ số_ký_tự sốkýtự số_kí_tự sốkítự; #pos vị_trí
+        vịtrí; #rpos vị_trí_phải vịtríphải; #sub chuỗi_con chuỗicon; #count số; #replace thay_thế thaythế; #timel
+        giờ_địa_phương giờđịaphương; #ifexist nếu_tồn_tại nếutồntại; #time giờ; anchorencode MÃ_HÓA_NEO MÃHÓANEO
+        MÃ_HOÁ_NEO MÃHOÁNEO; #formatdate định_dạng_ngày địnhdạngngày
     """,
     "id": """
         SITENAME NAMASITUS NAMSIT; SERVER PELADEN; SERVERNAME NAMAPELADEN NAMASERVER NAMPEL; ns RN RUNAM; lc KC KECIL
@@ -132,7 +146,8 @@ _ROWS: Final[Mapping[str, str]] = {
         URLLOKAL; urlencode KODEURL KODU; formatnum FORMATANGKA FORANG; plural JAMAK; padleft ISIKIRI IKI; padright
         ISIKANAN IKA; grammar TATABAHASA TASA; gender JANTINA; DEFAULTSORT URUTANBAKU UBUR; DISPLAYTITLE JUDULTAMPILAN
         JUTAM; #tag kata_kunci takun; #expr hitung; #if jika; #ifeq jikasama; #ifexpr jikahitung; #iferror jikasalah;
-        #switch pilih; #default baku; #ifexist jikaada; #time waktu; #titleparts bagianjudul
+        #switch pilih; #default baku; #ifexist jikaada; #time waktu; #titleparts bagianjudul; #timel waktu1;
+        anchorencode KODEJANGKAR KOJANG; #formatdate formattanggal
     """,
     "ru": """
         PAGENAME НАЗВАНИЕ_СТРАНИЦЫ; PAGENAMEE НАЗВАНИЕ_СТРАНИЦЫ_2; FULLPAGENAME ПОЛНОЕ_НАЗВАНИЕ_СТРАНИЦЫ;
@@ -143,7 +158,8 @@ _ROWS: Final[Mapping[str, str]] = {
         lc МАЛЕНЬКИМИ_БУКВАМИ; uc БОЛЬШИМИ_БУКВАМИ; lcfirst ПЕРВАЯ_БУКВА_МАЛЕНЬКАЯ; ucfirst ПЕРВАЯ_БУКВА_БОЛЬШАЯ;
         fullurl ПОЛНЫЙ_АДРЕС; localurl ЛОКАЛЬНЫЙ_АДРЕС; urlencode ЗАКОДИРОВАННЫЙ_АДРЕС; formatnum ФОРМАТИРОВАТЬ_ЧИСЛО;
         plural МНОЖЕСТВЕННОЕ_ЧИСЛО; padleft ЗАПОЛНИТЬ_СЛЕВА; padright ЗАПОЛНИТЬ_СПРАВА; grammar ПАДЕЖ; gender ПОЛ;
-        DEFAULTSORT СОРТИРОВКА_ПО_УМОЛЧАНИЮ КЛЮЧ_СОРТИРОВКИ; DISPLAYTITLE ПОКАЗАТЬ_ЗАГОЛОВОК; #tag метка тег тэг
+        DEFAULTSORT СОРТИРОВКА_ПО_УМОЛЧАНИЮ КЛЮЧ_СОРТИРОВКИ; DISPLAYTITLE ПОКАЗАТЬ_ЗАГОЛОВОК; #tag метка тег тэг;
+        #timel мвремя; #time время; anchorencode КОДИРОВАТЬ_МЕТКУ; nse ПИК; #formatdate форматдаты
     """,
     "uk": """
         PAGENAME НАЗВА_СТОРІНКИ; PAGENAMEE НАЗВА_СТОРІНКИ_2; FULLPAGENAME ПОВНА_НАЗВА_СТОРІНКИ; FULLPAGENAMEE
@@ -156,7 +172,8 @@ _ROWS: Final[Mapping[str, str]] = {
         ЗАКОДОВАНА_АДРЕСА; formatnum ФОРМАТУВАТИ_ЧИСЛО; plural МНОЖИНА; padleft ЗАПОВНИТИ_ЛІВОРУЧ; padright
         ЗАПОВНИТИ_ПРАВОРУЧ; grammar ВІДМІНОК; gender СТАТЬ; DEFAULTSORT СТАНДАРТНЕ_СОРТУВАННЯ; DISPLAYTITLE
         ПОКАЗАТИ_ЗАГОЛОВОК; #tag тег мітка теґ; #expr вираз; #if якщо; #ifeq якщорівні рівні; #ifexpr якщовираз;
-        #iferror якщопомилка; #switch вибірка; #default інакше; #ifexist якщоіснує
+        #iferror якщопомилка; #switch вибірка; #default інакше; #ifexist якщоіснує; anchorencode КОДУВАТИ_МІТКУ
+        КОДИРОВАТЬ_МЕТКУ; nse ПН_2 ПИК; #formatdate форматдати форматдаты
     """,
     "bg": """
         PAGENAME СТРАНИЦА; PAGENAMEE СТРАНИЦАИ; FULLPAGENAME ПЪЛНОИМЕ_СТРАНИЦА; SUBPAGENAME ИМЕ_ПОДСТРАНИЦА;
@@ -172,7 +189,9 @@ _ROWS: Final[Mapping[str, str]] = {
         localurl ローカルURL; urlencode URLエンコード; formatnum 数整形; plural 複数; padleft 補充左; padright 補充右;
         grammar 文法; gender 性別; DEFAULTSORT デフォルトソート デフォルトソートキー デフォルトカテゴリソート;
         DISPLAYTITLE 表示タイトル; #tag タグ; #expr 式; #if もし; #ifeq もし等しい; #ifexpr もし式; #iferror
-        もしエラー; #switch 切り替え; #default 既定; #ifexist もし存在; #time 時間; #titleparts タイトル部分
+        もしエラー; #switch 切り替え; #default 既定; #ifexist もし存在; #time 時間; #titleparts タイトル部分; #len
+        長さ; #pos 位置; #rpos 最後の位置; #sub 切り取り; #count 回数; #replace 置き換え; #explode 分割; #rel2abs
+        参照から絶対; #timel 時間地方; anchorencode アンカー用エンコード; nse 名前空間E; #formatdate 日付整形
     """,
     "ko": """
         PAGENAME 문서이름; PAGENAMEE 문서이름E; FULLPAGENAME 전체문서이름; FULLPAGENAMEE 전체문서이름E; BASEPAGENAME
@@ -182,7 +201,9 @@ _ROWS: Final[Mapping[str, str]] = {
         ucfirst 첫대문자; fullurl 전체주소; localurl 지역주소; canonicalurl 표준주소; urlencode 주소인코딩; formatnum
         수형식; plural 복수 복수형; padleft 대체왼쪽; padright 대체오른쪽; grammar 문법; gender 성별; DEFAULTSORT
         기본정렬; DISPLAYTITLE 제목보이기 제목표시; #tag 태그; #expr 수식; #if 만약; #ifeq 만약일치; #ifexpr 만약계산;
-        #iferror 만약오류; #switch 스위치; #default 기본값; #ifexist 만약존재; #time 시간
+        #iferror 만약오류; #switch 스위치; #default 기본값; #ifexist 만약존재; #time 시간; #len 길이; #pos 위치; #rpos
+        오른위치; #sub 자르기; #count 개수; #replace 바꾸기 교체; #explode 분리; #rel2abs 상대를절대로; #timel
+        현지시간; anchorencode 책갈피인코딩; nse 이름E 이름공간E; #formatdate 날짜형식
     """,
     "zh": """
         PAGENAME 页名 页面名 页面名称 頁面名稱; PAGENAMEE 页面名等同 页面名称等同; FULLPAGENAME 页面全称 完整页面名称;
@@ -193,7 +214,9 @@ _ROWS: Final[Mapping[str, str]] = {
         伺服器名稱; ns 名称空间 名字空间 命名空間; lc 小写; uc 大写; lcfirst 小写首字; ucfirst 大写首字; fullurl
         完整URL; localurl 本地URL; canonicalurl 规范URL; urlencode URL编码; formatnum 格式化数字; plural 复数; padleft
         左填充; padright 右填充; grammar 语法; gender 性别 性別 性; DEFAULTSORT 默认排序 默认排序关键字 默认分类排序;
-        DISPLAYTITLE 显示标题 顯示標題; #tag 标记
+        DISPLAYTITLE 显示标题 顯示標題; #tag 标记; #len 长度 長度; #pos 位置 终端; #rpos 最近位置 反终端; #sub 截取
+        pf子; #count 计数 計算; #replace 替换 取代; #ifexist 存在式 若有 如有; #explode 粉碎; #timel 时间l 時間l;
+        #time 时间 時間; anchorencode 锚编码; nse 名称空间E 命名空間E 名字空间E; #formatdate 格式化日期 日期格式化
     """,
     "ar": """
         PAGENAME اسم_الصفحة; PAGENAMEE عنوان_الصفحة; FULLPAGENAME اسم_الصفحة_الكامل اسم_صفحة_كامل اسم_كامل;
@@ -203,7 +226,8 @@ _ROWS: Final[Mapping[str, str]] = {
         formatnum صيغة_رقم; padleft باد_يسار; padright باد_يمين; DEFAULTSORT ترتيب_افتراضي مفتاح_ترتيب_افتراضي
         ترتيب_تصنيف_افتراضي ترتيب_غيابي; DISPLAYTITLE عرض_العنوان; #tag وسم; #expr تعبير; #if لو; #ifeq لومعادلة;
         #ifexpr لوتعبير; #iferror لوخطأ; #switch تبديل; #default افتراضي; #ifexist لوموجود; #time وقت; #titleparts
-        أجزاء_العنوان
+        أجزاء_العنوان; #len لين; #pos بوس; #rpos آربوس; #sub متفرع; #count عدد; #replace استبدال; #explode انفجار;
+        #rel2abs ريلتوآبس; #timel تيمل; anchorencode كود_الأنكور; nse نطم; #formatdate تهيئة_التاريخ تهيئة_تاريخ
     """,
     "fa": """
         PAGENAME نامصفحه نام_صفحه; PAGENAMEE نامصفحهکد نام_صفحه_کد; FULLPAGENAME نامکاملصفحه نام_کامل_صفحه;
@@ -216,7 +240,9 @@ _ROWS: Final[Mapping[str, str]] = {
         آرایش_عدد; plural جمع; padleft لبهچپ لبه_چپ; padright لبهراست لبه_راست; grammar دستورزبان دستور_زبان; gender
         جنسیت جنس; DEFAULTSORT ترتیب ترتیبپیشفرض ترتیب_پیش_فرض; DISPLAYTITLE عنوانظاهری عنوان_ظاهری; #tag برچسب; #expr
         حساب; #if اگر; #ifeq اگرمساوی; #ifexpr اگرحساب; #iferror اگرخطا; #switch گزینه; #default پیشفرض; #ifexist
-        اگرموجود; #time زمان; #titleparts پارهعنوان
+        اگرموجود; #time زمان; #titleparts پارهعنوان; #len طول; #pos جا; #rpos جار; #sub تکه; #count شمار; #replace
+        جایگزین; #explode گسترش; #rel2abs نسبی‌به‌مطلق; #timel زمان‌بلند; anchorencode کدلنگر; nse فنک; #formatdate
+        آرایشتاریخ آرایش_تاریخ
     """,
     "he": """
         PAGENAME שם_הדף; PAGENAMEE שם_הדף_מקודד; FULLPAGENAME שם_הדף_המלא; FULLPAGENAMEE שם_הדף_המלא_מקודד;
@@ -224,7 +250,8 @@ _ROWS: Final[Mapping[str, str]] = {
         שם_הערך; NAMESPACE מרחב_השם; NAMESPACENUMBER מספר_מרחב_השם; TALKSPACE מרחב_השיחה; SUBJECTSPACE מרחב_הנושא
         מרחב_הערכים; plural רבים; fullurl כתובת_מלאה; formatnum עיצוב_מספר; padleft ריפוד_משמאל; padright ריפוד_מימין;
         grammar דקדוק; DEFAULTSORT מיון_רגיל; #tag תגית; #expr חשב; #if תנאי; #ifeq שווה; #ifexpr חשב_תנאי; #iferror
-        תנאי_שגיאה; #switch בחר; #default ברירת_מחדל; #ifexist קיים; #time זמן; #titleparts חלק_בכותרת
+        תנאי_שגיאה; #switch בחר; #default ברירת_מחדל; #ifexist קיים; #time זמן; #titleparts חלק_בכותרת; #rel2abs
+        יחסי_למוחלט; #timel זמןמ; anchorencode עוגן_מקודד; nse מרחב_שם_מקודד; #formatdate עיצוב_תאריך
     """,
 }
 
@@ -251,7 +278,7 @@ def names_of(language: str) -> Names:
     """Return the names of a language, by its code; "" for an unknown one."""
     variables: dict[str, str] = {}
     functions: dict[str, str] = {}
-    for row in rows_for(_ROWS, language):
+    for row in (*rows_for(_ROWS, language), *rows_for(TIME_NAMES, language)):
         for english, names in row.items():
             for name in names:
                 if english.isupper():

@@ -22,6 +22,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from wikka_port.limits import IMPORTED_INCLUDES_MAX
@@ -80,7 +81,7 @@ class Note:
 
 @dataclass(slots=True)
 class Expansion:
-    """How far the expansions of templates have gone (``mediawiki_expansion``)."""
+    """How far the expansions of templates have gone (``mediawiki_expansion``), and what "now" is in them."""
 
     left: int = EXPANDED_CHARS_MAX
     depth: int = 0
@@ -89,6 +90,7 @@ class Expansion:
     groups_left: int = GROUPS_MAX
     nested: int = 0
     read_left: int = READ_CHARS_MAX
+    now: datetime | None = None  # the time of the revision; None: unknown
 
     def enter_group(self) -> bool:
         """Count a group that is read, and return whether it is within the bounds; ``leave_group`` follows anyhow."""

@@ -1,4 +1,4 @@
-"""(pure) Numbers and words as MediaWiki's functions make them: expressions, forms of numbers, parts of titles.
+"""(pure) Numbers as MediaWiki's functions make them: expressions, their signs, and forms of words for them.
 
     expression := operand (operator operand)*         {{#expr: 2 + 3 * (4 - 1) round 1}}
     operators  := ^ | * / div mod fmod | + - | round | = != <> < > <= >= | and | or, the first ones first
@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 EXPRESSION_CHARS_MAX: Final = 2_000
-PADDED_CHARS_MAX: Final = 500  # as in MediaWiki
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
 _TOKEN: Final = re.compile(
     r"\s*+(?:(?P<number>(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:e[+-]?[0-9]{1,3})?)"
@@ -278,28 +277,3 @@ _FORMS: Final[Mapping[str, Callable[[float], int]]] = {
     "arabic": _arabic,
     "none": lambda _number: 0,
 }
-
-
-# -- words --------------------------------------------------------------------------------------
-
-
-def padded(text: str, length: str, sign: str, *, before: bool) -> str:
-    """Return a text filled up to a length, which is PADDED_CHARS_MAX at most."""
-    wanted = number_of(length)
-    missing = int(min(wanted, PADDED_CHARS_MAX)) - len(text) if wanted is not None else 0
-    if missing <= 0 or not sign:
-        return text
-    filling = (sign * (missing // len(sign) + 1))[:missing]
-    return filling + text if before else text + filling
-
-
-def title_part(title: str, count: str, first: str) -> str:
-    """Return some of the parts of a title between slashes: ``count`` of them, from the ``first``, which is 1.
-
-    A negative count leaves so many out at the end, and a negative first counts from there.
-    """
-    parts = title.split("/")
-    begin, wanted = number_of(first) or 1, number_of(count) or 0
-    start = int(begin) - 1 if begin > 0 else int(begin)
-    parts = parts[start:]
-    return "/".join(parts[: int(wanted)] if wanted else parts)

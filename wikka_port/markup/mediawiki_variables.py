@@ -1,9 +1,11 @@
 """(pure) MediaWiki's variables and functions whose value follows from the title of a page and the address of its site.
 
     {{PAGENAME}} {{TALKPAGENAME}} {{NAMESPACE}} {{SITENAME}} ...  names; with "E" at the end as part of an address
-    {{SERVER}} {{SERVERNAME}} {{SCRIPTPATH}}                      of the site from which the dump is
-    {{fullurl:Page|query}} {{localurl:Page}} {{urlencode:text}}   addresses
-    {{ns:2}} {{ns:User}}                                          the name of a namespace
+    {{SERVER}} {{SERVERNAME}} {{SCRIPTPATH}} {{CONTENTLANGUAGE}}  of the site from which the dump is
+    {{CURRENTYEAR}} {{LOCALDAYNAME}} {{REVISIONMONTH}} ...        of the time of the revision (``mediawiki_times``)
+    {{fullurl:Page|query}} {{localurl:Page}}                      addresses
+    {{urlencode:text|PATH}} {{anchorencode:text}}                 parts of addresses
+    {{ns:2}} {{nse:User}}                                         the name of a namespace
     {{User:Page}} {{:Page}} {{/Page}}                             pages that are no templates, to be included
 
 The names have those of the site's language beside them (``mediawiki_names``).  A value is wikitext, not a mark, so
@@ -17,11 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import quote, urlsplit
 
 from wikka_port.markup.mediawiki_links import forced_link
 from wikka_port.markup.mediawiki_names import names_of
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, Piece, unescape
+from wikka_port.markup.mediawiki_strings import encoded
+from wikka_port.markup.mediawiki_times import variable_of
 from wikka_port.markup.mediawiki_titles import SITE_SAFE, Dialect, page_address, project_of, spaced
 
 _OF_ADDRESS: Final = frozenset(("fullurl", "fullurle", "canonicalurl", "canonicalurle", "localurl", "localurle"))
@@ -29,6 +33,7 @@ _OF_SITE: Final = frozenset(("server", "servername", "scriptpath"))
 # Characters of a title that could be markup beside others, and those that no title has.
 _MARKUP: Final = re.compile(r"'(?=')|(?<=')'|\A'|'\Z|\A[*;#: ]|[&=\[\]{}|<>\n]|_(?=_)|(?<=_)_")
 _SERVER: Final = re.compile(r"(?:https?:)?//[^/?#\s]+")
+_EMPHASIS: Final = re.compile("''+")
 _NO_PAGES: Final = (10, -1, -2)  # templates, special pages, media
 
 
@@ -49,9 +54,12 @@ def value_of(draft: Draft, title: str, given: Mapping[str, str]) -> str | None:
         address = _full(draft.dialect, argument, _query(draft, given))
         return _path(address) if key.startswith("local") and address else address or None
     if key == "urlencode" and argument:
-        return quote_plus(argument)
-    if key == "ns" and not given:
-        return _namespace(draft.dialect, argument)
+        return encoded(argument, draft.plain(given.get("1", "")).strip())
+    if key == "anchorencode" and argument:
+        return spaced(_EMPHASIS.sub("", argument)).replace(" ", "_")
+    if key in ("ns", "nse") and not given:
+        name = _namespace(draft.dialect, argument)
+        return quote(name.replace(" ", "_"), safe=SITE_SAFE) if name and key == "nse" else name
     return None
 
 
@@ -110,7 +118,8 @@ def _variable(draft: Draft, name: str) -> str | None:
     make = _NAMES.get(name[:-1] if is_written else name)
     value = make(dialect, draft.title) if make is not None else None
     if value is None:
-        return None
+        now = draft.expansion.now
+        return None if now is None else variable_of(name, now, dialect.language)
     draft.converted["name of the page"] += 1
     if is_written:
         return quote(value.replace(" ", "_"), safe=SITE_SAFE)
@@ -179,6 +188,9 @@ _NAMES: Final[Mapping[str, Callable[[Dialect, str], str | None]]] = {
     **dict.fromkeys(("SUBJECTSPACE", "ARTICLESPACE"), _subject_space),
     "NAMESPACENUMBER": lambda dialect, title: str(_parts(dialect, title)[0]),
     "SITENAME": lambda dialect, _title: dialect.site or None,
+    **dict.fromkeys(
+        ("CONTENTLANGUAGE", "CONTENTLANG", "PAGELANGUAGE"), lambda dialect, _title: dialect.language or None
+    ),
 }
 
 

@@ -21,7 +21,8 @@ SIGN_WORDS = (
     "<ref/> <nowiki> </nowiki> "
     "<pre> </pre> <!-- --> <references> </references> <b> </b> <sub> </sub> <br/> [ ] [http://a "
     "http://a File: Category: : / {{:a }} User: PAGENAME fullurl: "
-    "{{#if: {{#switch: {{#expr: {{#tag:ref| {{uc: {{plural: "
+    "{{#if: {{#switch: {{#expr: {{#tag:ref| {{uc: {{plural: {{#replace: {{#sub: {{#urldecode:%02 {{#rel2abs:../ "
+    '{{#time: {{#dateformat: {{CURRENTYEAR}} "Y | 2010-05-03 '
     'de: __TOC__ & &lt; &#65; &#99999999; ~ ** // __ ## "" %% << >> a b é 港 #REDIRECT name=x '
     "<gallery> </gallery> <math>"
 )
@@ -30,7 +31,7 @@ FRAGMENTS = st.lists(st.sampled_from([*SIGNS, "\n", " ", "\n ", "\n|", "\n{|", "
 
 
 def made(text: str) -> str:
-    return convert(text, namespaces=DIALECT, title="T").text
+    return convert(text, namespaces=DIALECT, title="T", time_ms=1_272_882_615_000).text
 
 
 @settings(max_examples=600)

@@ -182,7 +182,7 @@ DEEP = [
     "{{#if:", "{{#if:a|", "{{#if:|a|", "{{#ifeq:a|", "{{#switch:a|b=", "{{#switch:a|a|", "{{#expr:1+", "{{#iferror:",
     "{{lc:", "{{uc:[[", "{{#tag:ref|", "{{#if:{{", "{{#if:{{{", "{{#if:[[", "{{hello|{{#if:a|", "{{#if:{{hello|",
     "{{bold|", "{{nested|", "{{#expr:(", "{{padleft:", "{{plural:1|", "{{#if:{{nobody|", "{{formatnum:",
-    "{{#titleparts:",
+    "{{#titleparts:", "{{#len:", "{{#replace:a|", "{{#sub:{{hello|", "{{#rel2abs:../", "{{#explode:a|", "{{#urldecode:",
 ]  # fmt: skip
 
 
@@ -214,6 +214,8 @@ def _pairs(unit: str) -> list[str]:
         ("{{#switch:{{{1}}}|" + "|".join(f"{n}=x" for n in range(1_500)) + "}}", "y" * 1_000),
         ("{{uc:{{{1}}}}}" * 500, "ß" * 1_000),
         ("{{padleft:{{{1}}}|500}}" * 500, "1"),
+        ("{{#replace:{{{1}}}|y|" + "z" * 900 + "}}" * 500, "y" * 900),
+        ("{{#len:{{{1}}}}}" * 1_000, "y" * 1_000),
         ("{{#expr:" + "1+" * 800 + "{{{1}}}}}", "9" * 300),
         ("{{#expr:" + "9^" * 800 + "{{{1}}}}}", "9" * 300),
     ],

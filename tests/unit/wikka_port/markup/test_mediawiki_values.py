@@ -1,4 +1,4 @@
-"""Expressions, numbers and words as MediaWiki's functions make them."""
+"""Expressions and numbers as MediaWiki's functions make them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 
 from wikka_port.markup.mediawiki_values import (
     EXPRESSION_CHARS_MAX,
-    PADDED_CHARS_MAX,
     ExpressionError,
     expression,
     form_of,
     formatted,
     is_same,
     number_text,
-    padded,
-    title_part,
     unformatted,
 )
 
@@ -153,18 +150,3 @@ def test_values_that_are_the_same() -> None:
     assert not is_same("1", "1a")
     assert not is_same("", "0")
     assert not is_same("9" * 300 + "e999", "8" * 300 + "e999")
-
-
-def test_filling() -> None:
-    assert padded("7", "3", "0", before=True) == "007"
-    assert padded("7", "4", "ab", before=False) == "7aba"
-    assert padded("7", "x", "0", before=True) == "7"
-    assert padded("7", "-1e300", "0", before=True) == "7"
-    assert len(padded("7", "1e300", "0", before=True)) == PADDED_CHARS_MAX
-
-
-def test_parts_of_titles() -> None:
-    assert title_part("A/b/c", "", "2") == "b/c"
-    assert title_part("A/b/c", "1e9", "-2") == "b/c"
-    assert title_part("A/b/c", "-3", "") == ""
-    assert title_part("A", "1", "9") == ""
