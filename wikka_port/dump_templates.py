@@ -1,24 +1,60 @@
-"""The simple templates of a dump, collected before its pages are converted: one more pass over the file.
+"""The simple templates of a dump and the titles of its pages, collected before these are converted: one more pass.
 
-Their texts are for calls that are expanded (``mediawiki_expansion``), and what pages get of them in the wiki's own form
-for calls that become includes (``mediawiki_includes``).
+The templates' texts are for calls that are expanded (``mediawiki_expansion``), and what pages get of them in the wiki's
+own form for calls that become includes (``mediawiki_includes``).  The titles are for ``{{#ifexist:}}``.
 
 A dump has its pages in any order, so templates may stand behind the pages that call them.  A dump that can be read only
 once (the standard input) has no such pass: ``import_pages`` then collects templates as they come, for the pages behind
-them.
+them, and nobody knows which titles are there.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import BinaryIO
 
 from wikka_port.dump import WIKITEXT, DumpError, DumpReader, DumpSite, PageEnd, PageStart, Revision
-from wikka_port.limits import DUMP_TEMPLATES_CHARS, DUMP_TEMPLATES_MAX
+from wikka_port.limits import DUMP_TEMPLATES_CHARS, DUMP_TEMPLATES_MAX, DUMP_TITLES_MAX
 from wikka_port.markup.mediawiki_expansion import TEMPLATE, simple_body
 from wikka_port.markup.mediawiki_includes import template_body
 from wikka_port.markup.mediawiki_titles import Dialect
 from wikka_port.names import InvalidName, normalise
+
+
+class Titles:
+    """The titles of a dump's pages: whether there is a page.
+
+    Each is kept as 8 bytes of its digest, so of 2,000,000 titles one in 9,000,000,000,000 that are not there counts as
+    one that is.  Over DUMP_TITLES_MAX none is known.
+    """
+
+    def __init__(self) -> None:
+        self._keys = array("Q")
+        self._is_whole = False
+
+    def add(self, title: str) -> None:
+        if len(self._keys) <= DUMP_TITLES_MAX:
+            self._keys.append(_key(title))
+
+    def finish(self) -> None:
+        """Let the titles count, once all have been added."""
+        self._is_whole = len(self._keys) <= DUMP_TITLES_MAX
+        self._keys = array("Q", sorted(self._keys) if self._is_whole else ())
+
+    def has(self, title: str) -> bool | None:
+        """Return whether the dump has a page, or None if that is not known.  O(log titles)."""
+        if not self._is_whole:
+            return None
+        key = _key(title)
+        place = bisect_left(self._keys, key)
+        return place < len(self._keys) and self._keys[place] == key
+
+
+def _key(title: str) -> int:
+    return int.from_bytes(blake2b(title.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
 class Templates:
@@ -37,6 +73,7 @@ class Templates:
         self._aliases: dict[str, str] = {}  # redirects whose target has not come yet
         self._page: PageStart | None = None
         self._newest: Revision | None = None
+        self.titles = Titles()
 
     @property
     def bodies(self) -> Mapping[str, str]:
@@ -47,6 +84,7 @@ class Templates:
         return self._own
 
     def begin(self, page: PageStart) -> None:
+        self.titles.add(page.title)
         self._page = page if page.namespace == TEMPLATE else None
         self._newest = None
 
@@ -98,7 +136,7 @@ def read_templates(
 ) -> Templates | None:
     """Read the templates from the position of ``stream``, and go back there; None if the stream cannot go back.
 
-    Damage ends the reading: the import finds it again, behind the pages before it.
+    Damage ends the reading: the import finds it again, behind the pages before it.  The titles are not known then.
     """
     if not stream.seekable():
         return None
@@ -121,6 +159,7 @@ def read_templates(
             elif isinstance(event, PageEnd):
                 templates.end(dialect)
                 progress(reader.bytes_consumed, 0)
+        templates.titles.finish()
     except DumpError:
         pass
     finally:

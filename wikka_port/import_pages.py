@@ -160,6 +160,7 @@ class PartReader:
             templates=self._templates.bodies,
             site=site.name,
             language=site.language,
+            exists=self._templates.titles.has,
         )
 
     def _including(self, dialect: Dialect) -> Dialect:

@@ -92,6 +92,7 @@ SPOOLED_CHARS: Final = 4_000_000_000
 SPOOLED_REVISIONS: Final = 1_000_000
 DUMP_TEMPLATES_MAX: Final = 20_000  # simple templates of a dump that are kept for the calls in its pages
 DUMP_TEMPLATES_CHARS: Final = 20_000_000  # of all of them
+DUMP_TITLES_MAX: Final = 2_000_000  # of a dump's pages, for functions that ask for one; 8 bytes each
 IMPORTED_INCLUDES_MAX: Final = 10  # of a page of a dump; each costs a view a read, so further calls are expanded
 MERGED_ROWS: Final = 64  # revisions in one call, when new ones are inserted between stored ones
 MERGED_CHARS: Final = 1_000_000

@@ -1,6 +1,7 @@
 """(pure) MediaWiki's parser functions whose value follows from what they are given.
 
     {{#if: text | yes | no}}  {{#ifeq: a | b | yes | no}}  {{#ifexpr: 1 < 2 | yes | no}}  {{#iferror: text | yes | no}}
+    {{#ifexist: Page | yes | no}}
     {{#switch: a | a = one | b | c = two | #default = other}}
     {{#expr: 1 + 1}}  {{formatnum: 1234}}  {{plural: 2 | form | forms}}
     {{lc: Text}}  {{uc: Text}}  {{lcfirst: Text}}  {{ucfirst: text}}
@@ -18,7 +19,7 @@ The functions of strings see a text as it is typed, so one with a link or a note
 undecided.  Their results are text: braces in them call nothing, and bars divide nothing.
 
 "Now" is the time of the revision, so that an import is the same whenever it is done.  KEPT have no value here: they
-need other pages or a language's grammar.  They are shown like such calls, too.
+need names of languages or their grammar.  They are shown like such calls, too.
 
 Knows nothing of texts and braces (``mediawiki_expansion``).
 """
@@ -49,7 +50,7 @@ from wikka_port.markup.mediawiki_strings import (
     title_part,
 )
 from wikka_port.markup.mediawiki_times import reformatted, written_time
-from wikka_port.markup.mediawiki_titles import Dialect
+from wikka_port.markup.mediawiki_titles import FILE, Dialect, Target
 from wikka_port.markup.mediawiki_values import (
     ExpressionError,
     expression,
@@ -62,7 +63,7 @@ from wikka_port.markup.mediawiki_values import (
 )
 from wikka_port.markup.mediawiki_words import words_of
 
-KEPT: Final = frozenset(("#ifexist", "#language", "grammar", "gender"))
+KEPT: Final = frozenset(("#language", "grammar", "gender"))
 ADDRESSES: Final = frozenset(  # their values: ``mediawiki_variables``
     (
         *("fullurl", "fullurle", "canonicalurl", "canonicalurle", "localurl", "localurle"),
@@ -172,6 +173,33 @@ def _iferror(function: Function, reader: Reader) -> str:
     return _branch(function, reader, 0)
 
 
+def _ifexist(function: Function, reader: Reader) -> str:
+    return _branch(function, reader, 1 if _exists(reader.plain(function.value(0)).strip(), reader.dialect) else 2)
+
+
+def _exists(title: str, dialect: Dialect) -> bool:
+    """Return whether the dump has a page, which may be a redirect.  Raises Undecided if that is not known.
+
+    Pages of other wikis do not exist.  A file's content is known to be there only if its page is.
+    """
+    target = _target(title, dialect)
+    if target is None or target.kind in ("interwiki", "language", "here"):
+        return False
+    if target.kind == "special":
+        raise Undecided(title)
+    file = f"{dialect.names[FILE]}:{target.title.partition(':')[2]}" if target.kind == "media" else ""
+    found = dialect.exists(file or target.title)
+    if found is None or (file and not found):
+        raise Undecided(title)
+    return found
+
+
+def _target(title: str, dialect: Dialect) -> Target | None:
+    """Return what a title means that is no link, so that a file and a category are pages, too."""
+    title = title.removeprefix(":")
+    return None if title.startswith(":") else dialect.target(f":{title}")
+
+
 def _switch(function: Function, reader: Reader) -> str:
     wanted = reader.plain(function.value(0)).strip()
     names = names_of(reader.language)
@@ -245,7 +273,7 @@ def _padded(function: Function, reader: Reader, *, before: bool) -> str:
 
 def _titleparts(function: Function, reader: Reader) -> str:
     title, count, first = (reader.plain(function.value(place)).strip() for place in (0, 1, 2))
-    target = reader.dialect.target(f":{title}")
+    target = _target(title, reader.dialect)
     if target is None or target.kind == "here":
         return reader.written(title)
     return title_part(f"{target.prefix}:{target.title}" if target.prefix else target.title, count, first)
@@ -305,6 +333,7 @@ _MAKERS: Final[Mapping[str, Callable[[Function, Reader], str]]] = {
     "#ifeq": _ifeq,
     "#ifexpr": _ifexpr,
     "#iferror": _iferror,
+    "#ifexist": _ifexist,
     "#switch": _switch,
     "#expr": _expr,
     "#tag": _tag,

@@ -196,6 +196,7 @@ class Dialect:
     language: str = ""  # its code; "": unknown
     # The action that includes a template, by its title, the values of a call and what these make of it; "": none does.
     include_call: Callable[[str, Mapping[str, str], str], str] | None = None
+    exists: Callable[[str], bool | None] = lambda _title: None  # whether the dump has a page; None: unknown
 
     @classmethod
     def of(
@@ -211,6 +212,7 @@ class Dialect:
         templates: Mapping[str, str] = MappingProxyType({}),
         site: str = "",
         language: str = "",
+        exists: Callable[[str], bool | None] = lambda _title: None,
     ) -> Dialect:
         """Make the dialect of a site; ``aliases`` are further names of namespaces, beside those of its language.
 
@@ -222,7 +224,19 @@ class Dialect:
         numbers.update({spaced(name).lower(): number for name, number in namespaces.items() if name})
         names = {number: name for name, number in CANONICAL.items() if name not in ("Image", "Image talk")}
         names.update({number: name for name, number in namespaces.items()})
-        return cls(numbers, names, capitalised, cases, pictures, shows_pictures, base, templates, site, language)
+        return cls(
+            numbers,
+            names,
+            capitalised,
+            cases,
+            pictures,
+            shows_pictures,
+            base,
+            templates,
+            site,
+            language,
+            exists=exists,
+        )
 
     def is_plain_prefix(self, prefix: str) -> bool:
         """Return whether ``prefix:`` is a namespace of this wiki and no other wiki's name."""

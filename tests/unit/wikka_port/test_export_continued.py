@@ -89,7 +89,6 @@ class Dying:
                 self.die()
             yield one
 
-
     def die(self) -> None:
         shutil.copytree(self._folder, self._left)
         raise Killed

@@ -22,7 +22,7 @@ SIGN_WORDS = (
     "<pre> </pre> <!-- --> <references> </references> <b> </b> <sub> </sub> <br/> [ ] [http://a "
     "http://a File: Category: : / {{:a }} User: PAGENAME fullurl: "
     "{{#if: {{#switch: {{#expr: {{#tag:ref| {{uc: {{plural: {{#replace: {{#sub: {{#urldecode:%02 {{#rel2abs:../ "
-    '{{#time: {{#dateformat: {{CURRENTYEAR}} "Y | 2010-05-03 '
+    '{{#ifexist: {{#time: {{#dateformat: {{CURRENTYEAR}} "Y | 2010-05-03 '
     'de: __TOC__ & &lt; &#65; &#99999999; ~ ** // __ ## "" %% << >> a b é 港 #REDIRECT name=x '
     "<gallery> </gallery> <math>"
 )

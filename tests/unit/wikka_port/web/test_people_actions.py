@@ -72,7 +72,7 @@ def test_the_share_of_ones_pages_counts_a_bounded_number_of_readable_ones(
     monkeypatch.setattr(people, "LISTED_SCANNED", 4)
     for number in range(4):
         web.wiki.save(f"Page {number}", "x", author="a", base=0)
-    assert "<p class=\"hint\">You own 1 page.</p>" in shown(ann)
+    assert '<p class="hint">You own 1 page.</p>' in shown(ann)
     monkeypatch.setattr(people, "OWNED_MAX", 1)
     ben.save("/Second", "text")
     assert "You own more than 1 pages." in shown(ben)

@@ -73,9 +73,7 @@ def test_the_first_edits_of_an_account_come_to_an_end(web: WikiClient, mia: Wiki
     assert counted(web) == FIRST_EDITS + 1
 
 
-def test_each_edit_and_comment_that_is_accepted_counts_once(
-    web: WikiClient, mia: WikiClient, root: WikiClient
-) -> None:
+def test_each_edit_and_comment_that_is_accepted_counts_once(web: WikiClient, mia: WikiClient, root: WikiClient) -> None:
     assert decide(root, edit(web, mia, "/P", FARM), "refuse").status_code == 303
     assert counted(web) == 0
     accepted = {**root.form(comment(web, mia, SPAM)), "accept": "1"}
