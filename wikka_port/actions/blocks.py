@@ -121,7 +121,7 @@ def include(call: ActionCall) -> str:
     if len(page.body) > INCLUDE_CHARS_MAX:
         most = figure(INCLUDE_CHARS_MAX)
         raise ValueError(_("the page {name} is longer than {most} characters", name=page.name, most=most))
-    text = filled(included_text(page.body, page.markup), call.arguments)
+    text = filled(included_text(page.body, page.markup), call.arguments, page.markup)
     return _without_places(call.render(page, text), page_path(page.name))
 
 

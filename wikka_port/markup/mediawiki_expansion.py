@@ -37,6 +37,7 @@ from wikka_port.markup.mediawiki_functions import (
 )
 from wikka_port.markup.mediawiki_names import names_of
 from wikka_port.markup.mediawiki_pieces import MARK, Draft, clean, unescape
+from wikka_port.markup.mediawiki_raw import TAGS, Closings
 from wikka_port.markup.mediawiki_titles import Dialect, spaced
 from wikka_port.markup.mediawiki_values import ExpressionError
 from wikka_port.markup.mediawiki_variables import value_of
@@ -50,10 +51,13 @@ BLOCKS: Final = ("*", "#", ":", ";", "{|")
 _BAR: Final = "{{!}}"
 _BLOCKS_TYPED: Final = (*BLOCKS, "{" + _BAR)
 
-_COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_EXCLUDED: Final = re.compile(r"<noinclude\s*+>.*?(?:</noinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
 _ONLY: Final = re.compile(r"<onlyinclude\s*+>(.*?)(?:</onlyinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
-_INCLUDED: Final = re.compile(r"</?(?:includeonly|noinclude)\s*+/?>", re.IGNORECASE)
+# What is left out of a template's text, and what is as typed.
+_MARKED: Final = re.compile(
+    rf"<(?P<raw>{'|'.join(TAGS)})(?:[\s/][^<>]*+)?>|(?P<comment><!--)|(?P<own><noinclude\s*+>)"
+    r"|</?(?:includeonly|noinclude)\s*+/?>",
+    re.IGNORECASE,
+)
 _SUBSTITUTED: Final = re.compile(r"(\{\{\s*+)(?:safe)?subst:\s*+", re.IGNORECASE)
 PARAMETER_OF_WIKITEXT: Final = re.compile(r"\{\{\{([^{}|]{0,100})(?:\|([^{}]*+))?\}\}\}")
 _FUNCTION: Final = re.compile(r"\{\{\s*+(#?[^\W\d_][\w ]{0,40}):")
@@ -86,10 +90,31 @@ def simple_body(text: str, language: str = "") -> str | None:
     """
     if len(text) > 2 * BODY_CHARS_MAX or "\x02" in text:
         return None
-    text = _EXCLUDED.sub("", _COMMENT.sub("", text))
+    text = _without_marks(text)
     only = _ONLY.findall(text)
-    body = _SUBSTITUTED.sub(r"\1", _INCLUDED.sub("", "".join(only) if only else text))
+    body = _SUBSTITUTED.sub(r"\1", "".join(only) if only else text)
     return body if len(body) <= BODY_CHARS_MAX and _functions_in(parsed(body), language) is not None else None
+
+
+def _without_marks(text: str) -> str:
+    """Return a template's text without comments, ``<noinclude>`` and the tags ``<includeonly>``; in raw text they stay.
+
+    O(len(text)).
+    """
+    out: list[str] = []
+    closings, at = Closings(text), 0
+    while found := _MARKED.search(text, at):
+        out.append(text[at : found.start()])
+        at = found.end()
+        if found["raw"]:
+            is_whole = found[0].endswith("/>")
+            closing = None if is_whole else closings.after(rf"</{found['raw'].lower()}\s*+>", at)
+            at = closing.end() if closing else at
+            out.append(text[found.start() : at])
+        elif found["comment"] or found["own"]:
+            closing = closings.after("-->" if found["comment"] else r"</noinclude\s*+>", at)
+            at = closing.end() if closing else len(text)
+    return "".join([*out, text[at:]])
 
 
 def _functions_in(nodes: Nodes, language: str) -> int | None:

@@ -58,8 +58,8 @@ def value_of(draft: Draft, title: str, given: Mapping[str, str]) -> str | None:
     if key == "anchorencode" and argument:
         return spaced(_EMPHASIS.sub("", argument)).replace(" ", "_")
     if key in ("ns", "nse") and not given:
-        name = _namespace(draft.dialect, argument)
-        return quote(name.replace(" ", "_"), safe=SITE_SAFE) if name and key == "nse" else name
+        space = _namespace(draft.dialect, argument)
+        return quote(space.replace(" ", "_"), safe=SITE_SAFE) if space and key == "nse" else space
     return None
 
 
