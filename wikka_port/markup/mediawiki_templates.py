@@ -69,6 +69,7 @@ _WORDS: Final[Mapping[str, int]] = {  # which positional argument has the words;
 _SIGNS: Final[Mapping[str, str]] = {
     "!": "|", "·": " · ", "•": " • ", "nbsp": "\xa0", "snd": " – ", "spaced ndash": " – ", "ndash": "–", "mdash": "—",
     "pipe": "|", "=": "=", "dot": " · ", "bull": " • ", "'s": "’s", "'": "’", "en dash": "–", "em dash": "—", "sp": " ",
+    "thinsp": "\u2009", "snds": " – ", "mdashb": " — ", "extinct": "†",
     "dagger": "†", "eqm": "⇌", "rarr": "→", "increase": "▲", "decrease": "▼", "steady": "▬",
 }  # fmt: skip
 _LISTS: Final = frozenset(("hlist", "plainlist", "flatlist", "unbulleted list", "ubl", "ublist", "bulleted list"))
@@ -77,6 +78,10 @@ _LINKS: Final = frozenset(
     ("main", "see also", "further", "details", "main article", "seealso", "further information", "see main")
 )
 _SHORT_NOTES: Final = frozenset(("sfn", "sfnp", "sfnm"))
+_ARCHIVES: Final = frozenset(("wayback", "webarchive", "web archive"))
+_ARCHIVE: Final = "https://web.archive.org/web/"
+_ARCHIVE_DATE: Final = re.compile(r"[0-9]{4,14}")
+_LANGUAGE_ICON: Final = re.compile(r"([a-z]{2,3}) icon")
 _SHORT_CITES: Final = frozenset(("harvnb", "harv", "harvtxt", "harvp", "harvcol", "harvard citation no brackets"))
 _TEXT_NOTES: Final = frozenset(("efn", "refn", "note", "footnote"))
 _PEOPLE_MAX: Final = 6
@@ -256,6 +261,8 @@ def _words(draft: Draft, call: Call) -> Piece | None:
     if name in _SIGNS:
         sign = _SIGNS[name]
         return Piece(literal(sign) if sign in "|=" else sign, sign)
+    if icon := _LANGUAGE_ICON.fullmatch(name):  # of the page behind a link
+        return _piece(draft, f"({icon[1]})")
     if name == "as of":
         return _piece(draft, "As of " + "-".join(given[:3])) if given else None
     if name == "convert" and len(given) >= 2:
@@ -363,6 +370,16 @@ def _citation(draft: Draft, call: Call) -> Piece | None:
     return _piece(draft, line + ".") if line else None
 
 
+def _archived(draft: Draft, call: Call) -> Piece | None:
+    """Return a link to an archived page."""
+    url, date = call.value("url"), call.value("date")
+    if call.name not in _ARCHIVES or not url.startswith(("http://", "https://")):
+        return None
+    if "//web.archive.org/" not in url:
+        url = f"{_ARCHIVE}{date if _ARCHIVE_DATE.fullmatch(date) else '*'}/{url}"
+    return _piece(draft, _named(draft, call.value("title") or "web.archive.org", url))
+
+
 # -- tables of values ---------------------------------------------------------------------------
 
 
@@ -392,5 +409,6 @@ _MAKERS: Final[tuple[tuple[str, _Maker], ...]] = (
     ("template: link", _links),
     ("template: citation", _short_citation),
     ("template: citation", _citation),
+    ("template: citation", _archived),
     ("template: table", _infobox),
 )

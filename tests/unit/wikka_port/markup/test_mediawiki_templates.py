@@ -48,10 +48,28 @@ def folded(title: str, *rows: str) -> str:
         ("as {{harvnb|Barnes|1995|p=9}} says", "as Barnes 1995, p. 9 says"),
         ("{{url|x.example|there}}", "[[http://x.example | there]]"),
         ("{{formatnum:1234}}", "1234"),
+        ("a {{fr icon}} b", "a (fr) b"),
+        ("a{{snds}}b{{mdashb}}c {{extinct}}d", "a – b — c †d"),
     ],
 )
 def test_templates_of_words_are_their_words(theirs: str, ours: str) -> None:
     assert text(theirs) == ours
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("{{Wayback|url=http://a.b/c|date=20090312022528|title=The ''c''}}",
+         "[[https://web.archive.org/web/20090312022528/http://a.b/c | The c]]"),
+        ("{{wayback|url=https://a.b/|date=last year}}",
+         "[[https://web.archive.org/web/*/https://a.b/ | web.archive.org]]"),
+        ("x {{webarchive|url=https://web.archive.org/web/2009/http://a.b/}}",
+         "x [[https://web.archive.org/web/2009/http://a.b/ | web.archive.org]]"),
+        ("x {{wayback|url=javascript:x|date=2009}} {{wayback|a}}", "x [wayback] a"),
+    ],
+)  # fmt: skip
+def test_templates_of_archives_are_links(theirs: str, ours: str) -> None:
+    assert text(theirs).partition("|!|")[0].rstrip() == ours
 
 
 @pytest.mark.parametrize(
