@@ -247,7 +247,8 @@ class _FolderTexts:
         """Return bytes and time of a text, or None if there is none; what is no file of the folder is noted."""
         whole = self._folder.root / path
         try:
-            if not whole.parent.resolve().is_relative_to(self._top):
+            # ``Path.resolve`` fails on links that lead in a circle; these are refused when the file is opened
+            if not Path(os.path.realpath(whole.parent)).is_relative_to(self._top):
                 raise NoRegularFile("its folder is a link to another place")
             with self._folder.open_file(path) as stream:
                 return stream.read(BODY_BYTES_MAX + 1), os.fstat(stream.fileno()).st_mtime_ns // 1_000_000

@@ -4,10 +4,11 @@
     {{{name|default}}}          a Group of kind "{{{"
     [[target|label]]            a Group of kind "[[": its bars are no bars of a call around it
     <nowiki>..</nowiki>         a Group of kind "<" with one text, and so are comments: they are as typed
+    <ref name=x>..</ref>        a Group of kind "<>": neither its bars nor its signs "=" are those of a call around it
 
 All else is text, and so are braces and brackets without an end.  A run of braces makes parameters and calls from the
 inside, as ``mediawiki_scan`` reads it.  The time is linear: a node moves once from a level without an end to the level
-below.
+below, and text is read once more for each element around it, which are of different names.
 
 Knows nothing of what calls mean.
 """
@@ -20,10 +21,12 @@ from typing import Final, Literal
 
 from wikka_port.markup.mediawiki_raw import TAGS, Closings
 
-Kind = Literal["{{", "{{{", "[[", "<"]
-_RAW: Final = "|".join(sorted({*TAGS, "includeonly"} - {"gallery"}))  # captions have calls
+Kind = Literal["{{", "{{{", "[[", "<", "<>"]
+_ELEMENTS: Final = ("ref", "references", "poem", "gallery")  # that have calls in them
+_RAW: Final = "|".join(sorted({*TAGS, "includeonly"} - {*_ELEMENTS}))
 _TOKEN: Final = re.compile(
     rf"(?P<comment><!--)|<(?P<raw>{_RAW})(?P<attributes>(?:[\s/][^<>]*+)?)>"
+    rf"|<(?P<element>{'|'.join(_ELEMENTS)})(?P<given>(?:[\s/][^<>]*+)?)>"
     r"|(?P<open>\{\{++)|(?P<shut>\}\}++)|(?P<link>\[\[)|(?P<unlink>\]\])|(?P<bar>\|)",
     re.IGNORECASE,
 )
@@ -46,29 +49,31 @@ Nodes = tuple[Node, ...]
 class _Level:
     """An open construct."""
 
-    opening: str  # its braces that are still open, or "[["; "": the text itself
+    braces: int = 0  # that are still open; 0: the text itself, or a link
     begin: int = 0
     parts: list[list[Node]] = field(default_factory=lambda: [[]])
 
 
 def parsed(text: str) -> Nodes:
     """Return the tree of a text.  O(len(text))."""
-    return _Parser(text).run()
+    return _Parser(text, 0, len(text)).run()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, begin: int, end: int) -> None:
         self._text = text
-        self._levels = [_Level("")]
+        self._begin = begin
+        self._end = end
+        self._levels = [_Level()]
         self._calls: list[int] = []  # the levels of open braces, the innermost last
-        self._closing = Closings(text).after
+        self._closing = Closings(text, end).after
 
     def run(self) -> Nodes:
-        position, text = 0, self._text
-        while match := _TOKEN.search(text, position):
+        position, text = self._begin, self._text
+        while match := _TOKEN.search(text, position, self._end):
             self._add(text[position : match.start()])
             position = self._token(match)
-        self._add(text[position:])
+        self._add(text[position : self._end])
         self._fold(0)
         return tuple(self._levels[0].parts[0])
 
@@ -82,18 +87,17 @@ class _Parser:
         if match["comment"]:
             return self._verbatim(match, "-->")
         if match["raw"]:
-            if match["attributes"].endswith("/"):
-                self._add(Group("<", ((match[0],),), match.span(), is_plain=True))
-                return match.end()
-            return self._verbatim(match, rf"</{match['raw'].lower()}\s*+>")
+            return self._verbatim(match, rf"</{match['raw'].lower()}\s*+>", match["attributes"])
+        if match["element"]:
+            return self._element(match)
         if kind == "open":
             self._calls.append(len(self._levels))
-            self._levels.append(_Level(match[0], match.start()))
+            self._levels.append(_Level(len(match[0]), match.start()))
         elif kind == "shut":
             self._close_run(len(match[0]), match.start())
         elif kind == "link":
-            self._levels.append(_Level("[[", match.start()))
-        elif kind == "unlink" and self._levels[-1].opening == "[[":
+            self._levels.append(_Level(begin=match.start()))
+        elif kind == "unlink" and len(self._levels) > 1 and not self._levels[-1].braces:
             level = self._levels.pop()
             self._close(level, "[[", (level.begin, match.end()))
         elif kind == "bar" and len(self._levels) > 1:
@@ -102,22 +106,37 @@ class _Parser:
             self._add(match[0])
         return match.end()
 
-    def _verbatim(self, match: re.Match[str], pattern: str) -> int:
+    def _verbatim(self, match: re.Match[str], pattern: str, attributes: str = "") -> int:
         """Read what is as typed up to its end; an element without an end is text, a comment reaches to the end."""
+        if attributes.endswith("/"):
+            self._add(Group("<", ((match[0],),), match.span(), is_plain=True))
+            return match.end()
         closing = self._closing(pattern, match.end())
         if closing is None and not match["comment"]:
             self._add(match[0])
             return match.end()
-        end = closing.end() if closing else len(self._text)
+        end = closing.end() if closing else self._end
         self._add(Group("<", ((self._text[match.start() : end],),), (match.start(), end), is_plain=True))
         return end
+
+    def _element(self, match: re.Match[str]) -> int:
+        """Read an element with all that is in it; calls that are open before it do not close there."""
+        pattern = rf"</{match['element'].lower()}\s*+>"
+        closing = None if match["given"].endswith("/") else self._closing(pattern, match.end())
+        if closing is None:
+            return self._verbatim(match, pattern, match["given"])
+        # nothing of this name ends within it, so elements are nested no deeper than there are names
+        within = _Parser(self._text, match.end(), closing.start()).run()
+        nodes = (match[0], *within, closing[0])
+        self._add(Group("<>", (nodes,), (match.start(), closing.end()), _are_plain((nodes,))))
+        return closing.end()
 
     def _close_run(self, left: int, position: int) -> None:
         """Close calls and parameters with a run of braces."""
         while left >= 2 and self._calls:
             self._fold(self._calls[-1])
             level = self._levels[-1]
-            count = len(level.opening)
+            count = level.braces
             taken = min(left, count)
             taken = 3 if taken >= 3 and (count % 2 or left == 3) else 2
             left -= taken
@@ -127,7 +146,7 @@ class _Parser:
             rest = count - taken
             if rest >= 2:  # these stay open around it
                 self._calls.append(len(self._levels))
-                self._levels.append(_Level("{" * rest, level.begin))
+                self._levels.append(_Level(rest, level.begin))
             elif rest:
                 self._add("{")
             self._close(level, "{{{" if taken == 3 else "{{", (level.begin + rest, position))
@@ -136,7 +155,7 @@ class _Parser:
     def _close(self, level: _Level, kind: Kind, source: tuple[int, int]) -> None:
         """Add a closed construct to the level around it."""
         parts = tuple(tuple(part) for part in level.parts)
-        is_plain = kind != "{{{" and all(isinstance(node, str) or node.is_plain for part in parts for node in part)
+        is_plain = kind != "{{{" and _are_plain(parts)
         if kind == "{{" and any(":" in node for node in parts[0] if isinstance(node, str)):
             is_plain = False
         self._add(Group(kind, parts, source, is_plain))
@@ -145,7 +164,7 @@ class _Parser:
         """Add the unclosed levels above ``depth`` to the level at ``depth``, as text."""
         base = self._levels[depth]
         for level in self._levels[depth + 1 :]:
-            base.parts[-1].append(level.opening)
+            base.parts[-1].append("{" * level.braces or "[[")
             for place, part in enumerate(level.parts):
                 if place and depth:
                     base.parts.append([])
@@ -155,6 +174,10 @@ class _Parser:
         del self._levels[depth + 1 :]
         while self._calls and self._calls[-1] > depth:
             self._calls.pop()
+
+
+def _are_plain(parts: tuple[Nodes, ...]) -> bool:
+    return all(isinstance(node, str) or node.is_plain for part in parts for node in part)
 
 
 def source_of(text: str, group: Group) -> str:

@@ -28,6 +28,7 @@ from typing import Final
 from wikka_port.markup.mediawiki_braces import CLOSING, Group, Nodes, parsed, source_of
 from wikka_port.markup.mediawiki_functions import (
     ADDRESSES,
+    BLANKS,
     EVALUATED,
     Reader,
     Undecided,
@@ -36,7 +37,7 @@ from wikka_port.markup.mediawiki_functions import (
     function_of,
 )
 from wikka_port.markup.mediawiki_names import names_of
-from wikka_port.markup.mediawiki_pieces import MARK, Draft, clean, unescape
+from wikka_port.markup.mediawiki_pieces import MARK, Draft, clean
 from wikka_port.markup.mediawiki_raw import TAGS, Closings
 from wikka_port.markup.mediawiki_titles import Dialect, spaced
 from wikka_port.markup.mediawiki_values import ExpressionError
@@ -62,15 +63,23 @@ _SUBSTITUTED: Final = re.compile(r"(\{\{\s*+)(?:safe)?subst:\s*+", re.IGNORECASE
 PARAMETER_OF_WIKITEXT: Final = re.compile(r"\{\{\{([^{}|]{0,100})(?:\|([^{}]*+))?\}\}\}")
 _FUNCTION: Final = re.compile(r"\{\{\s*+(#?[^\W\d_][\w ]{0,40}):")
 _IN_ATTRIBUTE: Final = re.compile(r"""=\s*+(?:"[^"<>\n]*+|'[^'<>\n]*+|[^\s"'<>|]*+)\Z""")
+_MARKUP: Final = re.compile(r"[\[\]{}<>|&'=]")  # of words that are none
 _ATTRIBUTE_CHARS: Final = 200  # before a function, in which the beginning of an attribute is searched
 _SIGNS: Final = {"!": "|", "=": "="}
-_BRACES: Final = re.compile(r"\{\{++|\}\}++")
+_CALLING: Final = re.compile(  # what MediaWiki reads before functions, and no more in what they make
+    rf"\{{\{{++|\}}\}}++|<(?=!--|/?(?:{'|'.join(sorted({*TAGS, 'ref', 'references', 'poem'}))})[\s/>])",
+    re.IGNORECASE,
+)
 
 
 def _as_text(made: str) -> str:
-    """Return what a function makes as wikitext in which its braces call nothing, and its bars divide nothing."""
+    """Return what a function makes as wikitext: braces call nothing, bars divide nothing, no comment or note begins."""
     text = clean(made)
-    return _BRACES.sub(lambda found: f"&#{ord(found[0][0])};" * len(found[0]), text).replace("|", _BAR)
+    return _CALLING.sub(lambda found: f"&#{ord(found[0][0])};" * len(found[0]), text).replace("|", _BAR)
+
+
+def _entity(found: re.Match[str]) -> str:
+    return f"&#{ord(found[0])};"
 
 
 class _TooLong(Exception):
@@ -102,7 +111,7 @@ def _without_marks(text: str) -> str:
     O(len(text)).
     """
     out: list[str] = []
-    closings, at = Closings(text), 0
+    closings, at = Closings(text, len(text)), 0
     while found := _MARKED.search(text, at):
         out.append(text[at : found.start()])
         at = found.end()
@@ -201,7 +210,7 @@ def _body_of(draft: Draft, name: str) -> tuple[str, _Template] | None:
 class _Frame:
     """A text and the values of its parameters; without values, it is that of a page.
 
-    Its two ways to read: ``render`` makes the wikitext, in which calls of templates stay; ``plain`` makes the text that
+    Its two ways to read: ``render`` makes the wikitext, in which calls of templates stay; ``text`` makes the text that
     decides a function, for which calls are expanded.
     """
 
@@ -215,7 +224,7 @@ class _Frame:
         shared = Reader(
             draft.dialect,
             draft.title,
-            self.plain,
+            self.text,
             self.exact,
             str,
             self.is_empty,
@@ -240,23 +249,27 @@ class _Frame:
             last = made or last
         return "".join(out)
 
-    def plain(self, nodes: Nodes) -> str:
+    def text(self, nodes: Nodes) -> str:
+        return self._unmarked(self.read(nodes))
+
+    def _unmarked(self, text: str) -> str:
+        """Return a text with the words of its marks, which are no markup."""
         pieces = self._draft.pieces
-        return unescape(MARK.sub(lambda found: pieces[int(found[1])].plain, self.read(nodes)))
+        return MARK.sub(lambda found: _MARKUP.sub(_entity, pieces[int(found[1])].plain), text)
 
     def exact(self, nodes: Nodes) -> str:
         """Return the text that the nodes make as it is typed, without those whose content is no markup.
 
-        Raises as ``plain``, and Undecided if a construct in it has been converted to more than words.
+        Raises as ``text``, and Undecided if a construct in it has been converted to more than words.
         """
-        text = self.read(tuple(node for node in nodes if isinstance(node, str) or node.kind != "<"))
+        text = self.read(tuple(node for node in nodes if isinstance(node, str) or node.kind[0] != "<"))
         pieces = [self._draft.pieces[int(number)] for number in MARK.findall(text)]
         if any(piece.inline != piece.plain or piece.page for piece in pieces):
             raise Undecided("it is converted already")
         return MARK.sub(lambda found: self._draft.pieces[int(found[1])].plain, text)
 
     def is_empty(self, nodes: Nodes) -> bool:
-        return not MARK.sub(self._seen, self.read(nodes)).strip()
+        return not MARK.sub(self._seen, self.read(nodes)).strip(BLANKS)
 
     def _seen(self, mark: re.Match[str]) -> str:
         """Return "x" for a mark, but for that of a call that shows nothing; a category is no blank to MediaWiki."""
@@ -264,7 +277,7 @@ class _Frame:
         return "" if is_call and not self._draft.edges(mark[0])[0].strip() else "x"
 
     def read(self, nodes: Nodes) -> str:
-        """Return the text that the nodes make, in which values have their marks.  Raises as ``plain``."""
+        """Return the text that the nodes make, in which values have their marks.  Raises as ``text``."""
         return "".join(node if isinstance(node, str) else self._read(node) for node in nodes)
 
     # -- the wikitext
@@ -304,12 +317,15 @@ class _Frame:
     def _as_typed(self, group: Group) -> str:
         """Return a group with its functions evaluated and its parameters filled.
 
-        A positional value stays one, though a value in it may have a sign "=".
+        A positional value of a template stays one, though a value in it may have a sign "=".
         """
         parts = [self.render(part) for part in group.parts]
+        if group.kind == "<>":
+            return parts[0]
+        is_template = group.kind == "{{" and function_of(group, self.language) is None
         number = 0
         for place, part in enumerate(group.parts[1:], 1):
-            if group.kind != "{{" or divided(part) is not None:
+            if not is_template or divided(part) is not None:
                 continue
             number += 1
             if "=" in parts[place]:
@@ -322,7 +338,7 @@ class _Frame:
         if name in given:
             value = given[name]
             if "\x02" in value:
-                value = self._draft.plain(value) if name in self._used else value
+                value = self._unmarked(value) if name in self._used else value
                 self._used.add(name)
         elif len(group.parts) > 1:
             value = self.render(group.parts[1])
@@ -343,8 +359,9 @@ class _Frame:
         try:
             if not entered:
                 raise Undecided("it is nested too deeply")
-            if group.kind == "[[":
-                return f"[[{'|'.join(self.read(part) for part in group.parts)}]]"
+            if group.kind in ("[[", "<>"):
+                text = "|".join(self.read(part) for part in group.parts)
+                return text if group.kind == "<>" else f"[[{text}]]"
             if group.kind == "{{{":
                 return self._read_value(group)
             function = function_of(group, self.language)

@@ -36,6 +36,7 @@ from typing import Final
 from wikka_port.markup.mediawiki_braces import Group, Node, Nodes
 from wikka_port.markup.mediawiki_dates import read_time
 from wikka_port.markup.mediawiki_names import names_of
+from wikka_port.markup.mediawiki_pieces import unescape
 from wikka_port.markup.mediawiki_raw import TAGS
 from wikka_port.markup.mediawiki_strings import (
     count_of,
@@ -72,7 +73,7 @@ ADDRESSES: Final = frozenset(  # their values: ``mediawiki_variables``
 )
 _TAGS: Final = frozenset((*TAGS, "ref", "references", "poem"))
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8})*", re.IGNORECASE)
-_BLANKS: Final = " \t\r\n"  # not those that break no line
+BLANKS: Final = " \t\r\n"  # that PHP's ``trim`` takes away; a blank that breaks no line is a value to MediaWiki
 
 
 class Undecided(Exception):
@@ -85,7 +86,7 @@ class Reader:
 
     dialect: Dialect
     title: str  # of the page
-    plain: Callable[[Nodes], str]  # the text that nodes make, for comparisons
+    text: Callable[[Nodes], str]  # the text that nodes make, with its entities and without marks
     exact: Callable[[Nodes], str]  # the text as it is typed; Undecided if it has constructs that are converted already
     written: Callable[[str], str]  # a text in the place of the function, where its braces and bars mean nothing
     is_empty: Callable[[Nodes], bool]  # whether they make nothing
@@ -95,6 +96,14 @@ class Reader:
     @property
     def language(self) -> str:
         return self.dialect.language
+
+    def trimmed(self, nodes: Nodes) -> str:
+        """Return the text that nodes make, without the blanks around it."""
+        return self.text(nodes).strip(BLANKS)
+
+    def compared(self, nodes: Nodes) -> str:
+        """Return the same with its entities decoded."""
+        return unescape(self.text(nodes)).strip(BLANKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ def _joined(nodes: Nodes, text: str) -> Nodes:
 
 
 def _branch(function: Function, reader: Reader, place: int) -> str:
-    return reader.render(function.value(place)).strip(_BLANKS)
+    return reader.render(function.value(place)).strip(BLANKS)
 
 
 def _if(function: Function, reader: Reader) -> str:
@@ -155,17 +164,17 @@ def _if(function: Function, reader: Reader) -> str:
 
 
 def _ifeq(function: Function, reader: Reader) -> str:
-    one, other = (reader.plain(function.value(place)).strip() for place in (0, 1))
+    one, other = (reader.compared(function.value(place)) for place in (0, 1))
     return _branch(function, reader, 2 if is_same(one, other) else 3)
 
 
 def _ifexpr(function: Function, reader: Reader) -> str:
-    return _branch(function, reader, 1 if expression(reader.plain(function.value(0))) else 2)
+    return _branch(function, reader, 1 if expression(unescape(reader.text(function.value(0)))) else 2)
 
 
 def _iferror(function: Function, reader: Reader) -> str:
     try:
-        reader.plain(function.value(0))
+        reader.text(function.value(0))
     except ExpressionError:
         return _branch(function, reader, 1)
     if len(function.values) > 2:
@@ -174,7 +183,7 @@ def _iferror(function: Function, reader: Reader) -> str:
 
 
 def _ifexist(function: Function, reader: Reader) -> str:
-    return _branch(function, reader, 1 if _exists(reader.plain(function.value(0)).strip(), reader.dialect) else 2)
+    return _branch(function, reader, 1 if _exists(reader.compared(function.value(0)), reader.dialect) else 2)
 
 
 def _exists(title: str, dialect: Dialect) -> bool:
@@ -201,39 +210,47 @@ def _target(title: str, dialect: Dialect) -> Target | None:
 
 
 def _switch(function: Function, reader: Reader) -> str:
-    wanted = reader.plain(function.value(0)).strip()
+    wanted = reader.compared(function.value(0))
     names = names_of(reader.language)
     default: Nodes = ()
     falls = is_default = False  # whether a case without a value matched, and whether it was the default
     for place, case in enumerate(function.values[1:], 2):
         parts = divided(case)
         if parts is None and place == len(function.values):  # the last one without a sign "=" is the default
-            return reader.render(case).strip(_BLANKS)
-        name = reader.plain(case if parts is None else parts[0]).strip()
-        is_default = is_default or names.function(name) == "#default"
-        falls = falls or is_same(name, wanted)
+            return reader.render(case).strip(BLANKS)
+        if not falls:
+            name = reader.compared(case if parts is None else parts[0])
+            is_default = is_default or names.function(name) == "#default"
+            falls = is_same(name, wanted)
         if parts is None:
             continue
         if falls:
-            return reader.render(parts[1]).strip(_BLANKS)
+            return reader.render(parts[1]).strip(BLANKS)
         if is_default:
             default, is_default = parts[1], False
-    return reader.render(default).strip(_BLANKS)
+    return reader.render(default).strip(BLANKS)
 
 
 # -- words and numbers --------------------------------------------------------------------------
 
 
 def _expr(function: Function, reader: Reader) -> str:
-    number = expression(reader.plain(function.value(0)))
+    number = expression(unescape(reader.text(function.value(0))))
     return "" if number is None else number_text(number)
 
 
-def _changed(change: Callable[[str], str], function: Function, reader: Reader) -> str:
-    """Change the letters of a text; calls in it have to be known, for their names are not to change."""
+def _changed(change: Callable[[str], str], function: Function, reader: Reader, *, is_whole: bool = False) -> str:
+    """Change the letters of a text, or ``is_whole`` its first; notes, code and the like in it stay as they are.
+
+    Calls in it have to be known, for their names are not to change.
+    """
     value = function.value(0)
-    text = reader.plain(value) if _has_calls(value) else reader.render(value)
-    return change(text.strip(_BLANKS))
+    if _has_calls(value):
+        return change(reader.trimmed(value))
+    if is_whole:
+        return change(reader.render(value).strip(BLANKS))
+    made = ((reader.render((node,)), isinstance(node, Group) and node.kind in ("<", "<>")) for node in value)
+    return "".join(text if stays else change(text) for text, stays in made).strip(BLANKS)
 
 
 def _has_calls(nodes: Nodes) -> bool:
@@ -249,31 +266,34 @@ def _has_calls(nodes: Nodes) -> bool:
 
 
 def _formatnum(function: Function, reader: Reader) -> str:
-    text = reader.plain(function.value(0)).strip()
+    text = reader.trimmed(function.value(0))
     words = words_of(reader.language)
-    how = reader.plain(function.value(1)).strip().upper()
+    how = reader.trimmed(function.value(1)).upper()
     if how == "NOSEP":
         return text
-    return unformatted(text, words.number) if how == "R" else formatted(text, words.number, words.ungrouped)
+    if how == "R":
+        number = unformatted(unescape(text), words.number)
+        return text if number_of(number) is None else number
+    return formatted(text, words.number, words.ungrouped)
 
 
 def _plural(function: Function, reader: Reader) -> str:
-    number = number_of(reader.plain(function.value(0)))
+    number = number_of(unformatted(reader.compared(function.value(0)), words_of(reader.language).number))
     if number is None:
         raise Undecided("plural")
-    forms = [reader.render(value).strip(_BLANKS) for value in function.values[1:]]
+    forms = [reader.render(value).strip(BLANKS) for value in function.values[1:]]
     return form_of(words_of(reader.language).forms, number, forms)
 
 
 def _padded(function: Function, reader: Reader, *, before: bool) -> str:
-    text, length = (reader.plain(function.value(place)).strip() for place in (0, 1))
-    sign = reader.plain(function.value(2)).strip() or "0"
+    text, length = (reader.trimmed(function.value(place)) for place in (0, 1))
+    sign = reader.trimmed(function.value(2)) if len(function.values) > 2 else "0"
     return reader.written(padded(text, length, sign, before=before))
 
 
 def _titleparts(function: Function, reader: Reader) -> str:
-    title, count, first = (reader.plain(function.value(place)).strip() for place in (0, 1, 2))
-    target = _target(title, reader.dialect)
+    title, count, first = (reader.trimmed(function.value(place)) for place in (0, 1, 2))
+    target = _target(unescape(title), reader.dialect)
     if target is None or target.kind == "here":
         return reader.written(title)
     return title_part(f"{target.prefix}:{target.title}" if target.prefix else target.title, count, first)
@@ -281,18 +301,18 @@ def _titleparts(function: Function, reader: Reader) -> str:
 
 def _of_strings(make: Callable[..., str], least: int, most: int, function: Function, reader: Reader) -> str:
     """Call ``make`` with ``most`` values at most; of those that are missing the first ``least`` are "", others None."""
-    values: list[str | None] = [reader.exact(value).strip(_BLANKS) for value in function.values[:most]]
+    values: list[str | None] = [reader.exact(value).strip(BLANKS) for value in function.values[:most]]
     values += [""] * (least - len(values))
     return reader.written(make(*values, *[None] * (most - len(values))))
 
 
 def _rel2abs(function: Function, reader: Reader) -> str:
-    path, base = (reader.plain(function.value(place)).strip() for place in (0, 1))
+    path, base = (reader.trimmed(function.value(place)) for place in (0, 1))
     return reader.written(path_of(path, base or reader.title))
 
 
 def _time(function: Function, reader: Reader) -> str:
-    form, text, language = (reader.plain(function.value(place)).strip() for place in (0, 1, 2))
+    form, text, language = (reader.trimmed(function.value(place)) for place in (0, 1, 2))
     if reader.now is None:
         raise Undecided("the time of the revision is not known")
     time = read_time(text, reader.now)
@@ -305,7 +325,7 @@ def _time(function: Function, reader: Reader) -> str:
 
 
 def _dateformat(function: Function, reader: Reader) -> str:
-    text, order = (reader.plain(function.value(place)).strip() for place in (0, 1))
+    text, order = (reader.compared(function.value(place)) for place in (0, 1))
     made = reformatted(text, order, reader.language)
     if made is None:
         raise Undecided(text)
@@ -313,7 +333,7 @@ def _dateformat(function: Function, reader: Reader) -> str:
 
 
 def _tag(function: Function, reader: Reader) -> str:
-    name = reader.plain(function.value(0)).strip().lower()
+    name = reader.trimmed(function.value(0)).lower()
     if name not in _TAGS:
         raise Undecided("#tag")
     attributes = [_attribute(value, reader) for value in function.values[2:]]
@@ -324,7 +344,7 @@ def _attribute(value: Nodes, reader: Reader) -> str:
     parts = divided(value)
     if parts is None:
         return ""
-    key, text = (reader.plain(part).strip().strip("\"'") for part in parts)
+    key, text = (reader.compared(part).strip("\"'") for part in parts)
     return f' {key}="{text}"' if not set(f"{key}{text}") & set('<>"\n') else ""
 
 
@@ -351,8 +371,8 @@ _MAKERS: Final[Mapping[str, Callable[[Function, Reader], str]]] = {
     **dict.fromkeys(("#formatdate", "#dateformat"), _dateformat),
     "lc": partial(_changed, str.lower),
     "uc": partial(_changed, str.upper),
-    "lcfirst": partial(_changed, lambda text: text[:1].lower() + text[1:]),
-    "ucfirst": partial(_changed, lambda text: text[:1].upper() + text[1:]),
+    "lcfirst": partial(_changed, lambda text: text[:1].lower() + text[1:], is_whole=True),
+    "ucfirst": partial(_changed, lambda text: text[:1].upper() + text[1:], is_whole=True),
     "formatnum": _formatnum,
     "plural": _plural,
     "padleft": partial(_padded, before=True),

@@ -44,10 +44,11 @@ Read = Callable[[str], str]
 
 
 class Closings:
-    """The closing tags of a text, each pattern from its last match on."""
+    """The closing tags of a text up to ``end``, each pattern from its last match on."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, end: int) -> None:
         self._text = text
+        self._end = end
         self._next: dict[str, re.Match[str] | None] = {}  # pattern -> its nearest match; None: no more
 
     def after(self, pattern: str, start: int) -> re.Match[str] | None:
@@ -58,7 +59,7 @@ class Closings:
         known = self._next.get(pattern)
         if pattern in self._next and (known is None or known.start() >= start):
             return known
-        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start)
+        found = self._next[pattern] = re.compile(pattern, re.IGNORECASE).search(self._text, start, self._end)
         return found
 
 

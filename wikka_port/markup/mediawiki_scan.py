@@ -85,7 +85,7 @@ class _Scan:
         self._draft = draft
         self._text = text
         self._levels = [_Level("root", "")]
-        self._closing = Closings(text).after
+        self._closing = Closings(text, len(text)).after
         self._text_begin = 0  # of the text before the token that is being read
         self._calls = Calls(draft, scan)
         self._defining = False  # inside <references>

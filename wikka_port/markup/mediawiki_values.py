@@ -1,7 +1,7 @@
 """(pure) Numbers as MediaWiki's functions make them: expressions, their signs, and forms of words for them.
 
     expression := operand (operator operand)*         {{#expr: 2 + 3 * (4 - 1) round 1}}
-    operators  := ^ | * / div mod fmod | + - | round | = != <> < > <= >= | and | or, the first ones first
+    operators  := e | ^ | * / div mod fmod | + - | round | = != <> < > <= >= | and | or, the first ones first
     functions  := not sin cos tan asin acos atan exp ln abs trunc floor ceil sqrt - +
 
 Numbers are floats, as in MediaWiki.  The time is linear: an expression has EXPRESSION_CHARS_MAX characters at most, and
@@ -16,15 +16,18 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 EXPRESSION_CHARS_MAX: Final = 2_000
+_ROUNDED_DIGITS: Final = 15  # a float has no more
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?")
 _TOKEN: Final = re.compile(
     r"\s*+(?:(?P<number>(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:e[+-]?[0-9]{1,3})?)"
     r"|(?P<word>[a-z]{1,8}|[<>!]=|<>|[-+*/^=<>()]))",
     re.IGNORECASE,
 )
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,300}")
 _SIGNS: Final = str.maketrans({"\u2212": "-", "\u00d7": "*", "\u00f7": "/", "\xa0": " "})
 _ENTITIES: Final[Mapping[str, str]] = {"&lt;": "<", "&gt;": ">", "&minus;": "-", "&times;": "*", "&nbsp;": " "}
 _CONSTANTS: Final[Mapping[str, float]] = {"pi": math.pi, "e": math.e}
@@ -35,9 +38,12 @@ class ExpressionError(ValueError):
 
 
 def _rounded(number: float, digits: float) -> float:
-    """Round half away from zero, as PHP does."""
-    factor = 10.0 ** max(min(int(digits), 15), -15)
-    return math.copysign(math.floor(abs(number) * factor + 0.5), number) / factor
+    """Round half away from zero, by the digits that the number is written with, as PHP does: 1.005 becomes 1.01."""
+    last = -max(min(int(digits), _ROUNDED_DIGITS), -_ROUNDED_DIGITS)  # power of ten
+    written = Decimal(repr(number))
+    if not written.is_finite() or written.adjusted() - last > _ROUNDED_DIGITS:
+        return number
+    return float(written.quantize(Decimal((0, (1,), last)), ROUND_HALF_UP))
 
 
 def _modulo(one: float, other: float) -> float:
@@ -48,6 +54,7 @@ def _modulo(one: float, other: float) -> float:
 _Two = Callable[[float, float], float]
 _One = Callable[[float], float]
 _OPERATORS: Final[Mapping[str, tuple[int, _Two]]] = {  # how strongly it binds, and what it makes
+    "e": (10, lambda one, other: one * math.pow(10, other)),
     "^": (8, lambda one, other: math.pow(one, other)),
     **dict.fromkeys(("/", "div"), (7, operator.truediv)),
     "*": (7, operator.mul),
@@ -190,6 +197,8 @@ def is_same(one: str, other: str) -> bool:
     """Return whether two values are equal for ``#ifeq`` and ``#switch``: as numbers, if both are numbers."""
     if one == other:
         return True
+    if _WHOLE.fullmatch(one) and _WHOLE.fullmatch(other):
+        return int(one) == int(other)  # a float would take numbers of 17 digits for the same
     first, second = number_of(one), number_of(other)
     return first is not None and first == second
 
@@ -261,6 +270,10 @@ def _czech(number: float) -> int:
     return 0 if number == 1 else 1 if number in (2, 3, 4) else 2
 
 
+def _hebrew(number: float) -> int:
+    return {1: 0, 2: 1}.get(int(number), 2) if number == int(number) else 2
+
+
 def _arabic(number: float) -> int:
     if number in (0, 1, 2):
         return int(number)
@@ -275,5 +288,6 @@ _FORMS: Final[Mapping[str, Callable[[float], int]]] = {
     "polish": _polish,
     "czech": _czech,
     "arabic": _arabic,
+    "hebrew": _hebrew,
     "none": lambda _number: 0,
 }

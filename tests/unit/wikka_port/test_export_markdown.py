@@ -120,6 +120,11 @@ def test_a_link_brings_no_file_of_the_machine_into_a_page(tmp_path: Path) -> Non
     folder = MarkdownFolder(out)
     assert digests_of(folder).as_lines() == digests_of(FIXED).as_lines()
     assert folder.remarks == ["Harbour/Pier.md: left out: its folder is a link to another place"]
+    (out / "Harbour").unlink()
+    (out / "Harbour").symlink_to("Harbour")
+    folder = MarkdownFolder(out)
+    assert digests_of(folder).as_lines() == digests_of(FIXED).as_lines()
+    assert [one.startswith("Harbour/Pier.md: left out: ") for one in folder.remarks] == [True]
 
 
 class Stopped(MemorySource):

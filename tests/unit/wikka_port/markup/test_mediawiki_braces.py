@@ -43,6 +43,12 @@ def drawn(nodes: Nodes) -> str:
         ("<!-- {{a}}", "(< <!-- {{a}})"),
         ("<nowiki> {{a}}", "<nowiki> ({{ a)"),
         ("<nowiki/>{{a}}", "(< <nowiki/>)({{ a)"),
+        ("{{a|<ref name=b>c|{{d}}}}</ref>|e}}", "({{ a / (<> <ref name=b>c|({{ d)}}</ref>) / e)"),
+        ("{{a|<ref name=b />|<ref name=c>}}", "({{ a / (< <ref name=b />) / <ref name=c>)"),
+        ("<ref>{{a</ref>}}", "(<> <ref>{{a</ref>)}}"),
+        ("<poem><ref>a</ref><ref></poem></ref>", "(<> <poem>(<> <ref>a</ref>)<ref></poem>)</ref>"),
+        ("{{a|<gallery>\nb|c\n</gallery>}}", "({{ a / (<> <gallery>\nb|c\n</gallery>))"),
+        ("<references><ref>{{a}}</ref></references>", "(<> <references>(<> <ref>({{ a)</ref>)</references>)"),
         ("{| {{a}} |}", "{| ({{ a) |}"),
         ("{ {a} } }}", "{ {a} } }}"),
         ("{{{{a}}}}", "({{ ({{ a))"),
@@ -52,11 +58,8 @@ def test_trees(text: str, tree: str) -> None:
     assert drawn(parsed(text)) == tree
 
 
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        ["{{", "}}", "{{{", "}}}", "{", "}", "[[", "]]", "|", "a", ":", "<!--", "-->", "<nowiki>", "</nowiki>"]
-    ),
-)
+SIGNS = "{{ }} {{{ }}} { } [[ ]] | a : <!-- --> <nowiki> </nowiki> <ref> </ref> <ref/> <poem> </poem>"
+FRAGMENTS = st.lists(st.sampled_from(SIGNS.split()))
 
 
 def written(nodes: Nodes) -> str:
@@ -65,7 +68,7 @@ def written(nodes: Nodes) -> str:
     for node in nodes:
         if isinstance(node, str):
             out.append(node)
-        elif node.kind == "<":
+        elif node.kind in ("<", "<>"):
             out.append(written(node.parts[0]))
         else:
             out.append(f"{node.kind}{'|'.join(written(part) for part in node.parts)}{CLOSING[node.kind]}")
@@ -101,6 +104,10 @@ def test_a_tree_has_all_of_its_text(text: str) -> None:
         "{{a}}",
         "}}[[",
         "[[}}",
+        "<ref>",
+        "<ref ",
+        "<ref></ref>",
+        "<ref><poem><gallery><references>",
     ],
 )
 def test_the_time_is_linear(unit: str) -> None:
@@ -109,4 +116,5 @@ def test_the_time_is_linear(unit: str) -> None:
     parsed(unit * count)
     parsed(unit * (count // 2) + "}}" * (count // 2))
     parsed(unit * (count // 2) + "]]" * (count // 2))
+    parsed(unit * count + "</references></gallery></poem></ref>")
     assert time.process_time() - began < 5

@@ -40,6 +40,15 @@ from wikka_port.markup.mediawiki_values import (
         ("1234.567 round 1", "1234.6"),
         ("1234.567 round -2", "1200"),
         ("-2.5 round 0", "-3"),
+        ("1.005 round 2", "1.01"),
+        ("0.285 round 2", "0.29"),
+        ("123456789012345678 round 9", "1.2345678901235E+17"),
+        ("10 ^ 300 round -15", "1.0E+300"),
+        ("7 round -15", "0"),
+        ("2 e 3", "2000"),
+        ("2 e (1 + 1) + 5e-1", "200.5"),
+        ("2 e", None),
+        ("1 e 999", None),
         ("1 < 2 and 2 >= 2", "1"),
         ("1 &lt; 2", "1"),
         ("1 = 1 or 1 / 0", None),
@@ -130,6 +139,7 @@ def test_numbers_with_signs(text: str, signs: tuple[str, str] | None, ungrouped:
         ("polish", {0: 2, 1: 0, 2: 1, 5: 2, 12: 2, 21: 2, 22: 1}),
         ("czech", {0: 2, 1: 0, 2: 1, 4: 1, 5: 2, 21: 2}),
         ("arabic", {0: 0, 1: 1, 2: 2, 3: 3, 10: 3, 11: 4, 99: 4, 100: 5, 103: 3}),
+        ("hebrew", {0: 2, 1: 0, 2: 1, 3: 2, 20: 2, 1.5: 2}),
         ("none", {0: 0, 1: 0, 7: 0}),
     ],
 )
@@ -147,6 +157,8 @@ def test_values_that_are_the_same() -> None:
     assert is_same("01", "1.0")
     assert is_same("a", "a")
     assert not is_same("a", "A")
+    assert not is_same("9007199254740993", "9007199254740992")
+    assert is_same("+0009007199254740993", "9007199254740993")
     assert not is_same("1", "1a")
     assert not is_same("", "0")
     assert not is_same("9" * 300 + "e999", "8" * 300 + "e999")
