@@ -255,5 +255,5 @@ def _of_people(report: PeopleReport) -> Findings:
         ("pages whose rights were changed here: they stay", rights.changed),
         ("places where people may edit there, and not here, since they may not upload there", report.weaker),
         ("places with a list that is too long: administrators alone pass now", report.too_long),
-        ("rights that are written in another way than DokuWiki writes them: not read", report.unread),
+        ("rights without a level, which let nobody in", report.unread),
     ]

@@ -68,7 +68,7 @@ class Acl:
     lines: tuple[AclLine, ...]
     users: tuple[DokuUser, ...]
     default_group: str = "user"
-    unread: int = 0  # lines that are none
+    unread: int = 0  # lines without a level
     _by_place: Mapping[str, tuple[AclLine, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -76,13 +76,14 @@ class Acl:
         """Read the lines of acl.auth.php.  Raises TooManyLines."""
         lines: list[AclLine] = []
         unread = 0
-        for words in map(str.split, bare_lines(text)):
-            if len(lines) + unread >= _LINES_MAX:
+        for count, line in enumerate(bare_lines(text)):
+            if count == _LINES_MAX:
                 raise TooManyLines("acl.auth.php", _LINES_MAX)
-            if len(words) != 3 or not _LEVELS.fullmatch(words[2]):
-                unread += 1
-                continue
-            lines.append(AclLine(words[0].lower(), unquote(words[1]).lower(), int(words[2])))
+            where, who, level = [*line.split(), "", ""][:3]  # DokuWiki passes over further words
+            is_read = _LEVELS.fullmatch(level) is not None
+            unread += not is_read
+            if who:  # a level that is none lets nobody in: without the line an outer one would count
+                lines.append(AclLine(where.lower(), unquote(who).lower(), int(level) if is_read else 0))
         known = tuple(sorted(users, key=lambda one: one.login))
         places: dict[str, list[AclLine]] = {}
         for one in _expanded(lines, known):

@@ -80,6 +80,15 @@ def test_those_who_may_edit_and_not_upload_are_named() -> None:
     assert acl.unread == 1
 
 
+def test_a_line_that_closes_a_place_does_so_however_it_is_written() -> None:
+    """Without it the line of an outer place would let everybody in."""
+    acl = Acl.of("*\t@ALL\t8\nteam:*\t@ALL\t0\tsince May\nboard:*\t@ALL\tnone\nstaff:*  @ALL\n", USERS)
+    assert acl.unread == 2
+    for page in ("team:p", "board:p", "staff:p"):
+        assert acl.lists(page, NAMES)[Privilege.READ].endswith("!*")
+    assert acl.lists("p", NAMES)[Privilege.READ] == "*"
+
+
 @pytest.mark.parametrize(
     ("line", "kind", "problem"),
     [
