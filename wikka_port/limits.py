@@ -78,6 +78,8 @@ OWNED_MAX: Final = 1_000  # pages of one owner that are listed and counted
 TEMPLATES_MAX: Final = 50  # offered for a new page
 SUGGESTED_BY_ONE: Final = 3  # changes of a page that wait, by one person
 SUGGESTED_OF_PAGE: Final = 50
+REFUSED_BY_ONE: Final = 10  # refused suggestions of a page that are kept, of one person
+REFUSED_OF_PAGE: Final = 100
 SUGGESTIONS_S: Final = 30 * 24 * 3600
 MINOR_STEPS: Final = 10  # pages of a list of changes that are searched for edits that are not minor
 

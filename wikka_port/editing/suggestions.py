@@ -11,21 +11,28 @@
     at:signed                              the kind of the shown name (``schema``)
     at:review                              of an edit or comment under review: ``Review``, as JSON
     at:waiting                             its network; the cell is there until somebody has decided
+    at:by                                  the shown name of the writer who has refused a suggestion
+    at:followed                            timestamp of a review that has come with its renamed page: it notifies nobody
     at:of                                  in a row "of:...", by which an owner finds the own reviews, the newest first
 
-A suggestion is by a person who may read the page and not write it; the page's writers take or refuse it.  An edit or a
-comment under review is by a person who may write, and antispam has doubts (``antispam.judging``): administrators
-accept or refuse it, and only they and its author see it.  Its state stays readable for its author.
+A suggestion is by a person who may read the page and not write it; the page's writers take or refuse it.  A refused one
+becomes a review with a decision: ``refuse`` puts ``at:review``, ``at:by`` and all other cells in one step, so its text
+stays for 30 days more, for its author, the page's writers and administrators, and the trigger of decisions notifies
+its author.
+
+An edit or a comment under review is by a person who may write, and antispam has doubts (``antispam.judging``):
+administrators accept or refuse it, and only they and its author see it.  Its state stays readable for its author.
 
 A person has at most SUGGESTED_BY_ONE suggestions on a page, and a page SUGGESTED_OF_PAGE.  At most REVIEWS_MAX texts
 wait for a review, REVIEWS_OF_NETWORK of them from one network.  Beyond that a new one is refused; no older one is
-displaced.  The counts are checked before the write, so concurrent ones may exceed the bounds by their number.  Lists
-read only the family ``at``.
+displaced.  A page keeps the newest REFUSED_OF_PAGE of its refused suggestions, and REFUSED_BY_ONE of one person.  The
+counts are checked before the write, so concurrent ones may exceed the bounds by their number.  Lists read only the
+family ``at``.
 
 A review's row "of:..." is put before the review, so a crash leaves one without a review, which no list shows.  Reviews
 of older wikis have none until ``wikka prepare`` or a repair puts it.
 
-Taking or accepting is an edit (``handlers/suggestion``, ``review_decisions``).  The suggestion is deleted after the
+Taking or accepting is an edit (``handlers/suggestion``, ``review_decisions``).  A taken suggestion is deleted after the
 save, and the review gets its state.  A crash in between leaves a text that waits though it is saved; accepting it once
 more changes nothing.
 """
@@ -43,7 +50,10 @@ from typing import Annotated, Final
 
 from columnar.client import Connection
 from wikka_port.accounts.rows import Rows
+from wikka_port.editing.kept_drafts import ID_BYTES
 from wikka_port.limits import (
+    REFUSED_BY_ONE,
+    REFUSED_OF_PAGE,
     REVIEWS_LISTED,
     REVIEWS_MAX,
     REVIEWS_OF_NETWORK,
@@ -65,6 +75,7 @@ _OWNER: Final = b"at:owner"
 _TIME: Final = b"at:time"
 REVIEW: Final = b"at:review"
 _WAITING: Final = b"at:waiting"
+FOLLOWED: Final = b"at:followed"
 OWN: Final = b"at:of"
 _OF_OWNER: Final = b"of:"  # the beginning of the rows that have it: after every page's
 WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
@@ -114,11 +125,12 @@ class Suggestion:
     note: Annotated[str, b"s:note"] = ""
     id: str = ""  # "": not stored yet
     base_token: Annotated[str, b"at:token"] = ""
-    packed_review: Annotated[str, REVIEW] = ""  # "": a suggestion
+    packed_review: Annotated[str, REVIEW] = ""  # "": a suggestion that waits
+    refused_by: Annotated[str, b"at:by"] = ""  # the shown name of the writer who has refused a suggestion
 
     @property
     def review(self) -> Review | None:
-        """The review, or None of a suggestion.  Raises ValueError if the cell is damaged."""
+        """The review, or None of a suggestion that waits.  Raises ValueError if the cell is damaged."""
         return unpack_review(self.packed_review) if self.packed_review else None
 
     @property
@@ -160,27 +172,63 @@ class Suggestions:
             )
             raise TooMany(said)
         made = replace(one, id=one.id or secrets.token_hex(8))
+        if one.id and self.reviewed(name, one.id) is not None:  # accepted once more after a crash: it was refused since
+            return made
         self._rows.put(SUGGESTIONS, _row(name, made.id), cells_of(made))
         return made
 
     def of(self, name: str) -> list[Suggestion]:
-        """Return the suggestions of a page without their texts and without reviews, the newest first."""
+        """Return the suggestions of a page that wait, without their texts and without reviews, the newest first."""
+        return sorted((one for one in self._of_page(name) if not one.packed_review), key=lambda one: -one.time_ms)
+
+    def refused_of(self, name: str) -> list[Suggestion]:
+        """Return the suggestions that writers of the page have refused, without their texts, the newest first."""
+        return sorted((one for one in self._of_page(name) if one.refused_by), key=lambda one: -one.time_ms)
+
+    def _of_page(self, name: str) -> Iterator[Suggestion]:
         start = page_key(name)
-        found = []
-        for row, cells in self._rows.scan(
-            SUGGESTIONS, start, columns=(FAMILY,), limit=2 * SUGGESTED_OF_PAGE + REVIEWS_MAX
-        ):
+        limit = 2 * (SUGGESTED_OF_PAGE + REFUSED_OF_PAGE) + REVIEWS_MAX
+        for row, cells in self._rows.scan(SUGGESTIONS, start, columns=(FAMILY,), limit=limit):
             if not row.startswith(start):
                 break
-            one = None if cells.get(REVIEW) else suggestion_of(row, cells)
+            one = suggestion_of(row, cells)
             if one is not None:
-                found.append(one)
-        return sorted(found, key=lambda one: -one.time_ms)
+                yield one
 
     def one(self, name: str, suggestion_id: str) -> Suggestion | None:
         """Return a suggestion with its text, or None if there is none; a review is none."""
         found = self._stored(name, suggestion_id)
         return found if found is not None and found.review is None else None
+
+    def refuse(self, name: str, one: Suggestion, by: str, said: str = "") -> bool:
+        """Refuse a suggestion, for its author and the writers to read; the text is kept as the module describes.
+
+        ``one`` has its text, ``by`` is the shown name of the writer, ``said`` are the words to the author.  Returns
+        False, with nothing written, if somebody has decided since ``one`` was read.
+        """
+        review = Review(name, SUGGESTION, state=REFUSED, said=said, form=secrets.token_hex(ID_BYTES))
+        made = replace(one, packed_review=pack_review(review), refused_by=by)
+        row, cells = _row(name, one.id), cells_of(made)
+        own = own_row(row, cells)
+        assert own is not None, "it is a review by now"
+        self._rows.put(SUGGESTIONS, own, {OWN: b"yes"})
+        expected = {REVIEW: None, _OWNER: cells[_OWNER], _TIME: cells[_TIME]}
+        if not self._rows.change(SUGGESTIONS, row, expected, {REVIEW: cells.pop(REVIEW), **cells}):
+            return False
+        self._on_decided(row, cells_of(made))
+        self._drop_oldest(name, one.owner)
+        return True
+
+    def _drop_oldest(self, name: str, owner: str) -> None:
+        """Delete the refused suggestions of a page beyond the bounds."""
+        refused = self.refused_of(name)
+        of_owner = [one for one in refused if one.owner == owner][REFUSED_BY_ONE:]
+        for one in {one.id: one for one in (*of_owner, *refused[REFUSED_OF_PAGE:])}.values():
+            row = _row(name, one.id)
+            own = own_row(row, cells_of(one))
+            self._rows.delete(SUGGESTIONS, row)
+            if own is not None:
+                self._rows.delete(SUGGESTIONS, own)
 
     def _stored(self, name: str, suggestion_id: str) -> Suggestion | None:
         if not _ID.fullmatch(suggestion_id):
@@ -235,12 +283,10 @@ class Suggestions:
         return sorted((one for one in found if one is not None), key=lambda one: -one.time_ms)[:limit]
 
     def _own_rows(self, owner: str, limit: int) -> list[bytes]:
-        """Return the rows "of:..." of an owner, the newest first; a form that was sent again has one for each time."""
-        begin = _OF_OWNER + owner.encode() + b":"
-        return self._rows.row_keys(SUGGESTIONS, begin, begin + b":", limit=limit)  # ":" is after each digit
+        return own_rows_of(self._rows, owner, limit)
 
     def reviewed(self, name: str, suggestion_id: str) -> Suggestion | None:
-        """Return an edit or comment under review with its text, decided or not, or None if there is none."""
+        """Return a text under review or a refused suggestion with its text, decided or not; None if there is none."""
         found = self._stored(name, suggestion_id)
         return found if found is not None and found.review is not None else None
 
@@ -288,6 +334,17 @@ def own_row(row: bytes, cells: Mapping[bytes, bytes]) -> bytes | None:
     if not cells.get(REVIEW) or not time_ms.isdigit():
         return None
     return b"%s%s:%013d%s" % (_OF_OWNER, owner, max(0, TIME_MAX_MS - int(time_ms)), row)
+
+
+def own_rows_of(rows: Rows, owner: str, limit: int) -> list[bytes]:
+    """Return the rows "of:..." of an owner, the newest first; a form that was sent again has one for each time."""
+    begin = _OF_OWNER + owner.encode() + b":"
+    return rows.row_keys(SUGGESTIONS, begin, begin + b":", limit=limit)  # ":" is after each digit
+
+
+def rows_by_id(own: Collection[bytes]) -> dict[str, bytes]:
+    """Return the reviews' rows in rows "of:...", by id."""
+    return {id_of_row(row): row for row in (one[-_ROW_CHARS:] for one in own)}
 
 
 def own_rows(connection: Connection) -> Iterator[tuple[bytes, int]]:

@@ -1,12 +1,16 @@
 """Suggested changes: readers who may not write a page suggest them, and writers of the page take or refuse them.
 
     GET                  a form with the text for readers; the pending suggestions for writers
-    GET ?id=             a suggestion as a difference, for its author and for writers
+    GET ?id=             a suggestion as a difference, for its author and for writers; a refused one for writers, its
+                         author is led to it among the own texts (``review``)
     POST preview         show the text as the page would show it
     POST send            suggest the text
     POST take            save the suggestion as an edit of the writer who takes it, with its author's name in the
                          note; merged like other edits
-    POST refuse          delete the suggestion; its author may do so, too
+    POST refuse          refuse the suggestion, with words to its author, whose text is kept (``Suggestions.refuse``);
+                         its author withdraws it by the same button, and it is deleted
+
+Words and ``take`` together decide nothing, as for texts under review.
 
 Each request judges rights from the present page; ``take`` judges them again in the step that writes.
 """
@@ -28,8 +32,9 @@ from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
 from wikka_port.handlers.judgement import RETRY_S, keep_text
+from wikka_port.handlers.review import WORDS_LEFT
 from wikka_port.handlers.waiting_files import NOTHING_CHOSEN
-from wikka_port.limits import SUGGESTED_BY_ONE
+from wikka_port.limits import ANTISPAM_ENTRY_CHARS, SUGGESTED_BY_ONE
 from wikka_port.markup.bounds import is_expensive
 from wikka_port.markup.formats import FORMATS
 from wikka_port.page_rows import is_revision
@@ -75,7 +80,9 @@ def _answer(site: Site, request: Request, name: str) -> Response:
     wanted = request.args.get("id", "")
     if wanted:
         found = _seen(site, request, page, wanted, writer)
-        return _gone(site, name) if found is None else _suggestion_page(site, request, page, found, writer)
+        if found is None:
+            return _refused_one(site, request, page, wanted, writer)
+        return _suggestion_page(site, request, page, found, writer)
     if not writer:
         _require_to_suggest(site, name)
         return _form(site, request, name, page, _of_page(page), sent="sent" in request.args)
@@ -170,6 +177,18 @@ def _seen(site: Site, request: Request, page: Page, wanted: str, writer: bool) -
     return found
 
 
+def _refused_one(site: Site, request: Request, page: Page, wanted: str, writer: bool) -> Response:
+    """Return a suggestion that a writer has refused to the writers, and lead its author to the own texts."""
+    found = site.wiki.reviews.reviewed(page.name, wanted)
+    if found is None or not found.refused_by:
+        return _gone(site, page.name)
+    if writer:
+        return _suggestion_page(site, request, page, found, writer)
+    if found.owner in owners_of(site, request):
+        return redirect(site_path("held", page=page.name, id=found.id))
+    return _gone(site, page.name)
+
+
 def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response:
     found = _seen(site, request, page, request.form.get("id", ""), writer)
     if found is None:
@@ -183,8 +202,9 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
         return _suggestion_page(site, request, page, found, writer, status=400, problem=_(NOTHING_CHOSEN))
     kept = site.wiki.suggestions(page.name)
     if not takes:
-        kept.delete_suggestion(page.name, found.id)
-        return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
+        return _refused(site, request, page, found, writer)
+    if _words(request):
+        return _suggestion_page(site, request, page, found, writer, status=400, problem=_(WORDS_LEFT))
     site.wiki.access.require(page.name, Privilege.WRITE)
     note = _w("Suggested by {who}", who=found.who)
     note = (f"{note}: {found.note}" if found.note else note)[: site.config.max_note_chars]
@@ -202,6 +222,21 @@ def _decided(site: Site, request: Request, page: Page, writer: bool) -> Response
     return response
 
 
+def _refused(site: Site, request: Request, page: Page, found: Suggestion, writer: bool) -> Response:
+    """Refuse a suggestion, or withdraw one's own."""
+    kept = site.wiki.suggestions(page.name)
+    if found.owner in owners_of(site, request):
+        kept.delete_suggestion(page.name, found.id)
+    elif not kept.refuse(page.name, found, site.visitor.signature, _words(request)):
+        return _gone(site, page.name)
+    return redirect(page_path(page.name, "suggestion") if writer else page_url(page.name))
+
+
+def _words(request: Request) -> str:
+    """Return the words to the author."""
+    return request.form.get("said", "").strip()[:ANTISPAM_ENTRY_CHARS]
+
+
 def _doubt(site: Site, request: Request, draft: FormDraft) -> str:
     """Return why the form of a decision is refused, or "" if it is accepted."""
     name = site.visitor.name or ""
@@ -213,7 +248,7 @@ def _doubt(site: Site, request: Request, draft: FormDraft) -> str:
 
 
 def _gone(site: Site, name: str) -> Response:
-    message = _("There is no such suggestion: it was taken, refused or withdrawn, or it is 30 days old.")
+    message = _("There is no such suggestion: it was taken or withdrawn, or it is 30 days old.")
     return site.html("error.html", status=404, title=_("No suggestion"), message=message, back=page_url(name))
 
 
@@ -224,7 +259,15 @@ def _suggestion_page(
     if is_outdated:
         began = site.wiki.revision(page.name, found.base, found.base_token)
         old = began.body or "" if began is not None else ""
-    values: dict[str, Any] = {"one": found, "writer": writer, "problem": problem, "behind": is_outdated}
+    values: dict[str, Any] = {
+        "one": found,
+        "review": found.review,
+        "writer": writer,
+        "is_author": found.owner in owners_of(site, request),
+        "problem": problem,
+        "behind": is_outdated,
+        "said": _words(request),
+    }
     return form_page(
         site,
         request,
@@ -238,8 +281,9 @@ def _suggestion_page(
 
 
 def _listed(site: Site, request: Request, page: Page) -> Response:
-    found = site.wiki.suggestions(page.name).of(page.name)
-    return form_page(site, request, "suggestions.html", page_name=page.name, suggestions=found)
+    kept = site.wiki.suggestions(page.name)
+    found, refused = kept.of(page.name), kept.refused_of(page.name)
+    return form_page(site, request, "suggestions.html", page_name=page.name, suggestions=found, refused=refused)
 
 
 def _form(

@@ -22,7 +22,7 @@ from columnar.client import Connection
 from wikka_port import schema
 from wikka_port.accounts.tables import NETWORKS
 from wikka_port.editing.kept_drafts import BASE, DRAFTS, TIME, TOKEN
-from wikka_port.editing.suggestions import OWN, REVIEW, SUGGESTIONS, own_row, renamed_review
+from wikka_port.editing.suggestions import FOLLOWED, OWN, REVIEW, SUGGESTIONS, own_row, renamed_review
 from wikka_port.moving.journal import RENAME, Move
 from wikka_port.names import page_key
 from wikka_port.page_rows import head_of, number_in
@@ -40,7 +40,9 @@ def follow(connection: Connection, move: Move) -> None:
         values = {column: value for column, (value, _) in cells.items()}
         own = own_row(row, values) if name == SUGGESTIONS else None
         if own is not None:
-            table.put(own[: -len(row)] + there, {OWN: b"yes"}, timestamp=cells[REVIEW][1])
+            stamp = cells[REVIEW][1]
+            table.put(own[: -len(row)] + there, {OWN: b"yes"}, timestamp=stamp)
+            table.put(there, {FOLLOWED: b"%d" % stamp}, timestamp=stamp)  # before the review, which notifies else
         renamed = renamed_review(values, move.target) if name == SUGGESTIONS else values
         for column, (_, stamp) in cells.items():
             table.put(there, {column: renamed[column]}, timestamp=stamp)

@@ -34,6 +34,7 @@ from wikka_port.comments.comment_rows import (
     committed_cells,
 )
 from wikka_port.editing.suggestions import ACCEPTED, REFUSED, suggestion_of, unpack_review
+from wikka_port.editing.suggestions import FOLLOWED as REVIEW_FOLLOWED
 from wikka_port.editing.suggestions import REVIEW as REVIEW_CELL
 from wikka_port.limits import FAN_OUT_SLICE, FAN_OUT_STEP
 from wikka_port.notices.mentions import mentioned
@@ -111,8 +112,10 @@ def notice_of_decision(change: Change, client: Connection) -> Iterator[Effect]:
     """Yield the notice of a decision on a text under review to its author; an author without an account gets none."""
     put = {cell.column: cell for cell in change.changes if cell.kind == "put"}
     one = suggestion_of(change.row, change.now) if REVIEW_CELL in put and not change.is_repeat else None
-    if one is None or one.signed not in schema.OF_ACCOUNTS:
+    if one is None or one.signed not in schema.OF_ACCOUNTS or not put[REVIEW_CELL].value:  # "": a suggestion that waits
         return
+    if change.now.get(REVIEW_FOLLOWED) == b"%d" % put[REVIEW_CELL].timestamp:
+        return  # its page was renamed: the notice of the decision finds it
     decided, time_ms = unpack_review(put[REVIEW_CELL].value.decode()), put[REVIEW_CELL].timestamp
     if decided.state not in (ACCEPTED, REFUSED):
         return

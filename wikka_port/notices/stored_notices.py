@@ -35,11 +35,20 @@ from wikka_port.comments.comment_rows import (
     committed_cells,
 )
 from wikka_port.editing.suggestions import FAMILY as REVIEW_FAMILY
-from wikka_port.editing.suggestions import SUGGESTIONS, Review, Suggestion, suggestion_of
+from wikka_port.editing.suggestions import (
+    SUGGESTIONS,
+    Review,
+    Suggestion,
+    id_of_row,
+    own_rows_of,
+    rows_by_id,
+    suggestion_of,
+)
 from wikka_port.files.committing import PageRows, find_page
 from wikka_port.files.refusals import FilesBusy, NoSavedPage
 from wikka_port.limits import (
     NOTICES_COUNTED,
+    REVIEWS_LISTED,
     ROWS_PER_CALL,
     UNREAD_ACCOUNTS,
     UNREAD_KEPT_MS,
@@ -165,8 +174,11 @@ class StoredNotices:
                 self._unread.popitem(last=False)
         return notices
 
-    def noticed(self, notices: Collection[Notice]) -> Noticed:
-        """Return what the notices, the newest first, are about; moves cost two calls more, texts under review one."""
+    def noticed(self, notices: Collection[Notice], owner: str = "") -> Noticed:
+        """Return what the notices, the newest first, are about; moves cost two calls more, texts under review one.
+
+        ``owner`` is that of the account's texts, by which those of renamed pages are found, with two calls.
+        """
         ids = dict.fromkeys(one for notice in notices for one in notice.move_ids)
         stored = self._rows.rows(MOVES, list(ids), [b"m"])
         moves = {one: Move(one, **fields_in(Move, cells)) for one, cells in stored.items() if STATE in cells}
@@ -188,14 +200,24 @@ class StoredNotices:
                 for notice in notices
                 if notice.kind == MOVED
             },
-            self._reviews({notice.review for notice in notices if notice.kind == REVIEW}),
+            self._reviews({notice.review for notice in notices if notice.kind == REVIEW}, owner),
         )
 
     def _deleted(self, rows: Collection[bytes]) -> dict[bytes, NoticedPage]:
         found = self._rows.rows(DELETED, sorted(rows), _COLUMNS)
         return {row: NoticedPage(text_in(cells, schema.NAME), cells) for row, cells in found.items() if is_there(cells)}
 
-    def _reviews(self, rows: Collection[bytes]) -> dict[bytes, Suggestion]:
+    def _reviews(self, rows: Collection[bytes], owner: str) -> dict[bytes, Suggestion]:
+        found = self._reviews_in(rows)
+        left = [row for row in rows if row not in found] if owner else []
+        if left:  # their pages were renamed, or their time is over
+            present = rows_by_id(own_rows_of(self._rows, owner, 2 * REVIEWS_LISTED))
+            now = {row: present[id_of_row(row)] for row in left if id_of_row(row) in present}
+            moved = self._reviews_in(set(now.values()))
+            found |= {row: moved[place] for row, place in now.items() if place in moved}
+        return found
+
+    def _reviews_in(self, rows: Collection[bytes]) -> dict[bytes, Suggestion]:
         found = self._rows.rows(SUGGESTIONS, sorted(rows), [REVIEW_FAMILY])
         stored = ((row, suggestion_of(row, cells)) for row, cells in found.items())
         return {row: one for row, one in stored if one is not None}

@@ -18,6 +18,7 @@ from typing import Final
 
 from wikka_port.accounts.settings import Settings
 from wikka_port.comments.recent_comments import beginning_of
+from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.editing.suggestions import ACCEPTED, REFUSED, Suggestion
 from wikka_port.limits import LISTED_QUICK, LISTED_STEP, NOTICES_COUNTED, NOTICES_SCANNED
 from wikka_port.moving.journal import DELETE, RENAME, UNDELETE
@@ -126,7 +127,7 @@ class GuardedNotices:
         """Return those of the notices that the visitor may read, as ``part`` does."""
         if not notices:
             return []
-        noticed = self._notices.noticed(notices)
+        noticed = self._notices.noticed(notices, owner_of_account(self._account.decode()))
         moves = self._readable_moves(noticed)
         readable = self._readable_of(notices, noticed, moves)
         changes = self._notices.changes_of(readable, noticed.pages) | self._beside_changes(readable, noticed, moves)
@@ -138,7 +139,7 @@ class GuardedNotices:
         ]
 
     def _visible_of(self, notices: Collection[Notice]) -> list[Notice]:
-        noticed = self._notices.noticed(notices)
+        noticed = self._notices.noticed(notices, owner_of_account(self._account.decode()))
         readable = self._readable_of(notices, noticed, self._readable_moves(noticed))
         return self._notices.visible_of(readable, noticed.pages)
 
