@@ -15,7 +15,10 @@ class SmtpServer:
     """The server, a context manager; ``mails`` are in the order of their arrival."""
 
     def __init__(self, *, drops: str = "", farewell: bytes = b"221 bye") -> None:
-        """Break the connection at a recipient whose address has ``drops`` in it; answer ``farewell`` to QUIT."""
+        """Break the connection at a recipient whose address has ``drops`` in it; answer ``farewell`` to QUIT.
+
+        b"" breaks the connection there, too.
+        """
         self._drops, self._farewell = drops.encode(), farewell
         self.connections = 0
         self.mails: list[EmailMessage] = []
@@ -64,7 +67,8 @@ class SmtpServer:
                 self._arrived.put(self.mails[-1])
                 say(b"250 kept")
             elif word == b"QUIT":
-                say(self._farewell)
+                if self._farewell:
+                    say(self._farewell)
                 return
             elif word == b"RCPT" and self._drops and self._drops in line:
                 return

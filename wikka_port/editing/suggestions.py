@@ -275,11 +275,7 @@ class Suggestions:
         """
         rows = dict.fromkeys(own[-_ROW_CHARS:] for owner in owners for own in self._own_rows(owner, 2 * limit))
         stored = self._rows.rows(SUGGESTIONS, list(rows), (FAMILY,))
-        found = (
-            suggestion_of(row, cells)
-            for row, cells in stored.items()
-            if cells.get(REVIEW) and cells.get(_OWNER, b"").decode(errors="replace") in owners
-        )
+        found = (suggestion_of(row, cells) for row, cells in stored.items() if cells.get(REVIEW))
         return sorted((one for one in found if one is not None), key=lambda one: -one.time_ms)[:limit]
 
     def _own_rows(self, owner: str, limit: int) -> list[bytes]:

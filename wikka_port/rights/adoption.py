@@ -44,7 +44,7 @@ from wikka_port.visitors import Visitor, unregistered
 
 log = logging.getLogger(__name__)
 FIRST_WITHIN: Final = 200  # revisions of a page that are read for its first one
-_STEP: Final = 200  # rows of waiting uploads whose pages are looked up together
+ROWS_STEP: Final = 200  # rows of waiting uploads whose pages are looked up together
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Adoption:
         O(what waits), and a few calls for each owner and page that is saved.
         """
         adopted, found = 0, self._waiting.rows()
-        while step := list(islice(found, _STEP)):
+        while step := list(islice(found, ROWS_STEP)):
             keys = sorted({one.page for one in step})
             pages = self._wiki.rows.rows(schema.PAGES, keys, [schema.VERSIONCOUNT])
             for one in step:
@@ -143,7 +143,7 @@ class Adoption:
         return None if author is None else Proved(author, now.name, now.history or page_key(now.name))
 
     def _author(self, revision: Revision, network: str) -> Visitor | None:
-        """Return the author of a revision as a visitor with the rights of now, or None if the account has ended.
+        """Return the author of a revision as a visitor with the rights of now, or None if there is no such account.
 
         The first address of a network stands for the author's, so that a block of the network counts.
         """
@@ -153,7 +153,7 @@ class Adoption:
         if revision.signed not in schema.OF_ACCOUNTS:
             return None
         account = Directory(self._wiki.rows, self._clock).account(revision.author)
-        if account is None or account.status == "deleted":
+        if account is None:
             return None
         return replace(visitor_of(account, ""), by_key=revision.signed == "key", address=address)
 

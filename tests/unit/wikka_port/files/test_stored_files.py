@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from wikka_port.files.file_rows import (
     COMMIT_MS,
     FILES,
     GRACE_MS,
+    SWEPT_ROW,
     UPLOADS,
     FileVersion,
     Upload,
@@ -289,6 +290,35 @@ def test_an_upload_that_waited_is_committed_within_a_day(wiki: MemoryWiki) -> No
     wiki._now_ms += GRACE_MS
     with pytest.raises(UploadGone):
         wiki.files.commit(late, ADA, allow=anybody)
+
+
+def test_an_upload_that_goes_on_is_not_swept(wiki: MemoryWiki) -> None:
+    """The sweep has read its row before, and what it removed then would be parts of a file."""
+    files = wiki.files
+    begun = files.begin("Home", "a.txt", "me", allow=anybody)
+    wiki._now_ms += GRACE_MS + 1
+    (old,) = files.sweep.old_uploads()
+    taken = files.take(files.upload(begun.place.decode(), "me"))
+    writer = files.writer(taken)
+    writer.write_piece(b"one")
+    whole = files.settle(writer.finish_part())
+    assert not files.sweep.sweep_upload(old)
+    assert read(files, files.commit(whole, ADA, allow=anybody)) == b"one"
+
+
+def test_of_two_processes_that_look_at_once_one_sweeps(wiki: MemoryWiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep, row, swept = wiki.files.sweep, wiki.rows.row, list[bool]()
+
+    def looked(table: bytes, key: bytes, columns: Sequence[bytes] | None = None) -> dict[bytes, bytes]:
+        found = dict(row(table, key, columns))
+        if key == SWEPT_ROW and not swept:
+            swept.append(False)
+            wiki._now_ms += 1
+            swept[0] = sweep.run_if_due() is not None
+        return found
+
+    monkeypatch.setattr(wiki.rows, "row", looked)
+    assert (sweep.run_if_due(), swept) == (None, [True])
 
 
 def on_stage(files: StoredFiles, change: Callable[[], object]) -> None:

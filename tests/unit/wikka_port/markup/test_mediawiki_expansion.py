@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -111,6 +112,27 @@ def test_expansions_are_bounded() -> None:
     nested = made("{{twice|" * 2_000 + "[[Q]]" + "}}" * 2_000)
     assert len(nested.text) < 4 * EXPANDED_CHARS_MAX
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("body", ["{{{1}}}" * 2_000, "{{#if:" + "{{{1}}}" * 2_000 + "|yes}}"])
+def test_a_long_value_in_many_places_takes_bounded_room(body: str) -> None:
+    """Without a bound a page of a few megabytes takes gigabytes."""
+    dialect = Dialect.of({"": 0}, templates={"Template:Wide": body}, language="en")
+    tracemalloc.start()
+    try:
+        made("a {{wide|" + "y" * 100_000 + "}}", dialect)
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 64 * 1024 * 1024
+
+
+def test_calls_that_are_too_long_use_up_the_room_of_a_page() -> None:
+    """Else each of a hundred thousand calls is made in vain."""
+    templates = {"Template:Wide": "{{{1}}}" * 2_000, "Template:Hello": "Good day"}
+    dialect, long = Dialect.of({"": 0}, templates=templates), "a {{wide|" + "y" * 1_000 + "}} "
+    assert "Good day" in made(long + "{{hello}}", dialect).text
+    assert "Good day" not in made(long * 10 + "{{hello}}", dialect).text
 
 
 def test_a_parameter_of_a_page_is_its_default_or_as_typed() -> None:

@@ -5,10 +5,6 @@ Only where the store proves that their owner has saved the page, and with the ri
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.support.file_forms import PNG, upload
@@ -30,7 +26,6 @@ from wikka_port.files.file_rows import (
     saves_in,
 )
 from wikka_port.files.refusals import UploadGone
-from wikka_port.files.sweeping import EVERY_S, TICK_S, Swept, start_sweeping
 from wikka_port.handlers import edit, review_decisions
 from wikka_port.moving.mover import By
 from wikka_port.names import page_key
@@ -40,7 +35,9 @@ from wikka_port.rights.blocks import Block
 from wikka_port.rights.rules import Privilege
 from wikka_port.schema import Head
 from wikka_port.security import new_visitor
-from wikka_port.store import NotPrepared, StoreUnavailable
+from wikka_port.store import StoreUnavailable
+
+WRITES = ("rows.put", "rows.change", "rows.delete")
 
 
 @pytest.fixture
@@ -144,6 +141,26 @@ def test_a_fall_before_the_page_is_saved_gives_it_nothing(web: WikiClient) -> No
     assert (adopted(web), waiting_names(web)) == (0, ["a.txt"]), "what was noted is no revision of the page"
 
 
+def test_a_later_save_of_another_tab_that_lost_leaves_the_proof_of_the_first(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    (owner,) = {cells[b"u:owner"].decode() for cells in web.wiki.rows.data[UPLOADS].values() if UPLOAD_TIME in cells}
+    fallen_save(web, monkeypatch)
+    web.wiki._now_ms += 1
+    assert web.wiki.files.waiting.note_save("New", [owner], Head(1, b"0" * 16), "192.0.2.0/24")
+    assert adopted(web) == 1
+
+
+def test_files_of_more_pages_than_are_looked_up_together(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adoption, "ROWS_STEP", 2)
+    rita = web.signed_in("Rita")
+    for number in range(5):
+        upload(rita, ("a.txt", b"one"), page=f"/Page_{number}")
+        web.wiki.save(f"Page {number}", TEXT, author="Rita", signed="account", base=0)
+    assert adopted(web) == 5
+
+
 def test_files_for_which_a_store_did_not_answer_are_the_pages_soon(
     web: WikiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +239,7 @@ def time_of_upload(web: WikiClient) -> list[bytes]:
     return [cells[UPLOAD_TIME] for cells in web.wiki.rows.data[UPLOADS].values() if UPLOAD_TIME in cells]
 
 
-@pytest.mark.parametrize("lost", ["list", "suspended", "block"])
+@pytest.mark.parametrize("lost", ["list", "suspended", "deleted", "block"])
 def test_a_right_that_is_gone_lets_the_files_wait_until_they_end(
     web: WikiClient, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
@@ -233,18 +250,39 @@ def test_a_right_that_is_gone_lets_the_files_wait_until_they_end(
     rights, directory = web.wiki.rights, Directory(web.wiki.rows, lambda: 0)
     if lost == "list":
         rights.change("New", web.wiki.page("New").rights, "Ben", {Privilege.WRITE: "Ben"})
-    elif lost == "suspended":
+    elif lost != "block":
         account = directory.account("Rita")
         assert account is not None
-        directory.set_status(account, "suspended")
+        directory.set_status(account, "deleted" if lost == "deleted" else "suspended")
     else:
         rights.add_block(Block("0123456789abcdef", network="2001:db8::/32", by="Root", reason="spam"))
+    web.wiki.calls.clear()
     assert adopted(web) == 0
+    assert [one for one in web.wiki.calls if one in WRITES] == [], "what is refused changes nothing"
     assert time_of_upload(web) == before, "each look leaves it the time at which it ends"
     web.wiki._now_ms += WAITING_MS
     assert web.wiki.files.sweep.run().uploads == 1
     assert adopted(web) == 0
     assert left(web, CHUNKS) == []
+
+
+def test_a_right_that_is_lost_while_a_file_is_adopted_stops_it(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rita, lost = web.signed_in("Rita"), list[str]()
+    upload(rita, ("a.txt", b"one"), page="/New")
+    before = web.wiki.files.waiting.of("New", [owner_of_account("Rita")])
+    fallen_save(rita, monkeypatch)
+
+    def lose(at: str) -> None:
+        if at == "stage" and not lost:
+            lost.append(at)
+            web.wiki.rights.change("New", web.wiki.page("New").rights, "Ben", {Privilege.WRITE: "Ben"})
+
+    web.wiki.files.on_step_done = lose
+    assert (adopted(web), lost) == (0, ["stage"])
+    assert web.wiki.files.files_of("New") == {}
+    assert web.wiki.files.waiting.of("New", [owner_of_account("Rita")]) == before, "it waits on, and ends as before"
 
 
 def test_a_right_that_comes_back_gives_the_page_its_files(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,7 +336,7 @@ def test_a_save_without_waiting_files_writes_nothing_beside_the_page(web: WikiCl
     web.client.set_cookie("wikka_drafts", new_visitor())
     web.wiki.calls.clear()
     assert web.post("/New/edit", form).status_code == 303
-    writes = [one for one in web.wiki.calls if one in ("rows.put", "rows.change", "rows.delete")]
+    writes = [one for one in web.wiki.calls if one in WRITES]
     assert (writes.count("rows.put"), left(web)) == (0, [])
 
 
@@ -315,66 +353,6 @@ def test_an_upload_that_has_ended_is_not_brought_back_by_who_comes_late(web: Wik
     with pytest.raises(UploadGone):
         waiting.take(one)
     assert left(web) == []
-
-
-class Ticks(threading.Event):
-    """The end of a loop after a number of ticks, each of which first does what it is to."""
-
-    def __init__(self, *acts: Callable[[], object]) -> None:
-        super().__init__()
-        self.acts = iter(acts)
-        self.waited: list[float | None] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.waited.append(timeout)
-        act = next(self.acts, None)
-        if act is not None:
-            act()
-        return act is None
-
-
-class SweepOfAnHour:
-    def __init__(self, *found: Swept | Exception | None) -> None:
-        self.found = iter(found)
-
-    def run_if_due(self) -> Swept | None:
-        one = next(self.found)
-        if isinstance(one, Exception):
-            raise one
-        return one
-
-
-def test_the_loop_adopts_soon_after_its_beginning_after_a_failure_and_each_hour(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    away, older = StoreUnavailable("memory", "it is away"), NotPrepared("memory", "uploads")
-    failures, adoptions, unfinished = list[Exception](), list[int](), threading.Event()
-    unfinished.set()
-
-    def adopt() -> int:
-        adoptions.append(len(ticks.waited))
-        if failures:
-            raise failures.pop()
-        return 0
-
-    def nothing() -> None:
-        """Let the tick pass."""
-
-    def failing(problem: Exception) -> Callable[[], None]:
-        def act() -> None:
-            failures.append(problem)
-            unfinished.set()
-
-        return act
-
-    acts = [nothing, nothing, failing(away), nothing, nothing, failing(older), failing(ValueError("a mistake"))]
-    ticks = Ticks(*acts, *[nothing] * 114)
-    sweep: Any = SweepOfAnHour(None, Swept(), away)
-    start_sweeping(sweep, adopt, unfinished, ticks).join(20)
-    assert adoptions == [1, 3, 4, 6, 7, 61]
-    assert set(ticks.waited) == {TICK_S}
-    assert EVERY_S == 60 * TICK_S
-    assert "a mistake" in caplog.text
 
 
 def fallen_among_files(web: WikiClient, step: str) -> None:

@@ -19,6 +19,10 @@ from wikka_port.rights.rules import PageRights, Privilege
 FARM = "\n".join(f"https://farm{n}.example/x" for n in range(20))
 
 
+class Fallen(Exception):
+    pass
+
+
 @pytest.fixture
 def web() -> WikiClient:
     made = WikiClient(edit_burst=1_000)
@@ -124,14 +128,41 @@ def test_the_difference_of_a_held_text_is_in_the_language_of_its_page(web: WikiC
 
 def test_a_form_that_is_sent_again_later_is_listed_once_at_its_new_time(web: WikiClient) -> None:
     mia = web.signed_in("Mia")
+    kept_edit(web, mia, "/Old")
     form = {**mia.form("/P/edit"), "body": FARM, "save": "1"}
     for _ in range(2):
         web.now += 60
         mia.now = web.now
         assert mia.post("/P/edit", form).status_code == 303
+    newest = web.wiki.suggestions.reviews_of([owner_of_account("Mia")], 2)
+    assert [one.review.page for one in newest if one.review] == ["P", "Old"], "two texts, not one twice"
     kept_edit(web, mia, "/New")
     found = web.wiki.suggestions.reviews_of([owner_of_account("Mia")])
-    assert [one.review.page for one in found if one.review] == ["New", "P"]
+    assert [one.review.page for one in found if one.review] == ["New", "P", "Old"]
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_crash_while_a_text_is_kept_leaves_none_that_its_author_does_not_find(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    mia, put, left = web.signed_in("Mia"), web.wiki.rows.put, [writes]
+    form = {**mia.form("/P/edit"), "body": FARM, "save": "1"}
+    web.now += 60
+    mia.now = web.now
+
+    def fall(table: bytes, row: bytes, cells: Cells) -> None:
+        if table == suggestions.SUGGESTIONS:
+            if not left[0]:
+                raise Fallen
+            left[0] -= 1
+        put(table, row, cells)
+
+    monkeypatch.setattr(web.wiki.rows, "put", fall)
+    assert mia.post("/P/edit", form).status_code == 500
+    monkeypatch.undo()
+    assert (web.wiki.suggestions.waiting(), web.wiki.suggestions.reviews_of([owner_of_account("Mia")])) == ([], [])
+    assert mia.post("/P/edit", form).status_code == 303
+    assert web.wiki.suggestions.waiting() == web.wiki.suggestions.reviews_of([owner_of_account("Mia")]) != []
 
 
 def test_a_suggestion_under_review_is_none_until_it_is_accepted(web: WikiClient) -> None:
@@ -150,6 +181,15 @@ def test_a_suggestion_under_review_is_none_until_it_is_accepted(web: WikiClient)
     assert web.wiki.page("Lent").number == 1
     assert 'name="accept"' not in root.get(place).text
     assert len(web.wiki.suggestions.of("Lent")) == 1
+
+
+def test_a_suggestion_that_waits_for_a_writer_is_no_text_under_review(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    kept_suggestion(web, mia, "one\n\nmore")
+    (one,) = web.wiki.suggestions.of("Lent")
+    assert web.wiki.suggestions.waiting() == []
+    for browser in (mia, root, web):
+        assert browser.get(f"/-/held?page=Lent&id={one.id}").status_code == 404
 
 
 def test_a_change_under_review_shows_no_comment_of_another_page(web: WikiClient) -> None:
@@ -183,8 +223,10 @@ def test_a_crash_before_the_decision_suggests_once(web: WikiClient) -> None:
     assert whole is not None
     assert whole.review is not None
     web.wiki.suggestions.decide(whole, "waiting")  # as if the decision had not been noted
-    assert decide(root, place, "accept") == 303
-    assert len(web.wiki.suggestions.of("Lent")) == 1
+    for number in range(SUGGESTED_BY_ONE - 1):
+        kept_suggestion(web, mia, f"one\n\ntwo {number}")
+    assert decide(root, place, "accept") == 303, "it is no further one"
+    assert len(web.wiki.suggestions.of("Lent")) == SUGGESTED_BY_ONE
 
 
 def test_an_accepted_suggestion_has_the_bounds_and_rights_of_every_other(web: WikiClient) -> None:
@@ -256,3 +298,4 @@ def test_too_many_texts_are_refused_and_a_name_that_no_page_can_have(monkeypatch
     late = rita.save("Farm two", FARM)
     assert late.status_code == 429
     assert int(late.headers["Retry-After"]) > 0
+    assert rita.save("Farm", FARM).status_code == 202, "one that waits already is no further one"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -194,6 +195,12 @@ def test_who_may_not_make_the_page_adds_no_file(web: WikiClient) -> None:
     web.wiki.clock_s += 5
     web.wiki.save("Vault/New", "Ben's.", author="Ben", base=0)
     assert rita.post("/Vault~2FNew/files", {**rita.form("/HomePage/files"), "adopt": "1"}).status_code == 403
+    hers = GuardedWiki(web.wiki, NOBODY).files("Vault/New", [owner_of_account("Rita")]).waiting
+    (waiting,) = hers.uploads()
+    for change in (hers.drop, partial(hers.describe, alt="a harbour")):
+        with pytest.raises(NotAllowed):
+            change("a.txt", waiting.place.decode())
+    assert hers.uploads() == [waiting]
     assert web.wiki.files.files_of("Vault/New") == {}
     assert left(web, FILES, BLOBS, BLOB_REFS) != [], "it goes on waiting, and ends by itself"
 
@@ -272,6 +279,7 @@ def test_a_fall_before_a_file_waits_leaves_nothing(web: WikiClient, step: str) -
     web.wiki._now_ms += GRACE_MS + 1
     files.sweep.run()
     assert len(files.waiting.of("New", ["me"])) == (step == "wait"), "what waits is kept for longer than an upload"
+    assert bool(left(web, CHUNKS, BLOBS, FILES)) == (step == "wait"), "what its owner does not find is not kept"
     web.wiki._now_ms += WAITING_MS
     files.sweep.run()
     assert left(web, CHUNKS, BLOBS, FILES) == []

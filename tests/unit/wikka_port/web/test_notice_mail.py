@@ -272,10 +272,11 @@ def test_a_server_that_cannot_be_reached_or_refuses_the_sign_in_ends_the_run() -
     assert (post.sender().run(), post.waiting()) == (2, 0), "the next run has all of them"
 
 
-def test_a_mail_that_the_server_has_is_not_sent_again_for_its_farewell() -> None:
+@pytest.mark.parametrize("farewell", [b"421 too busy", b""])
+def test_a_mail_that_the_server_has_is_not_sent_again_for_its_farewell(farewell: bytes) -> None:
     post = Post()
     post.edit("An edit.")
-    with SmtpServer(farewell=b"421 too busy") as server:
+    with SmtpServer(farewell=farewell) as server:
         assert (post.tried_by(server), post.waiting(), len(server.mails)) == (1, 0, 1)
 
 
