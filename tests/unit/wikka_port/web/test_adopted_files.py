@@ -398,6 +398,33 @@ def test_a_file_that_another_one_replaced_since_is_no_refusal(web: WikiClient) -
     assert (waiting_names(web), left(web)) == ([], [])
 
 
+def test_an_older_version_of_the_same_bytes_is_not_the_file_that_waits(web: WikiClient) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    fallen_among_files(web, "refer")
+    files, page = web.wiki.files, web.wiki.page("New")
+    by = By(page.author, page.signed)
+    writer = files.writer(files.begin("New", "a.txt", "a command", allow=lambda *_: None))
+    writer.write_piece(b"one")
+    made = files.commit(files.settle(writer.finish_part()), by, time_ms=1, allow=lambda *_: None)
+    files.remove("New", "a.txt", made.token, by, allow=lambda *_: None)
+    assert adopted(web) == 1
+    assert web.get("/New/files/a.txt").data == b"one"
+
+
+def test_a_store_that_is_away_is_asked_again(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    upload(web, ("a.txt", b"one"), page="/New")
+    fallen_save(web, monkeypatch)
+
+    def away(*_: object) -> dict[bytes, str]:
+        raise StoreUnavailable("memory", "it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(guarded_waiting.GuardedWaiting, "adopt_uploads", away)
+        with pytest.raises(StoreUnavailable):
+            adopted(web)
+    assert adopted(web) == 1
+
+
 def test_a_row_that_nobody_can_read_holds_up_no_other(
     web: WikiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

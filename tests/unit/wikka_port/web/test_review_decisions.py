@@ -122,16 +122,16 @@ def test_a_form_without_one_button_decides_nothing(
     assert page.number == 1
 
 
-@pytest.mark.parametrize("button", ["accept", "refuse"])
+@pytest.mark.parametrize(("button", "later_s"), [("accept", 60), ("refuse", 60), ("accept", 0)])
 def test_a_decision_is_on_the_text_that_was_shown(
-    web: WikiClient, mia: WikiClient, root: WikiClient, button: str
+    web: WikiClient, mia: WikiClient, root: WikiClient, button: str, later_s: int
 ) -> None:
     """The author may change what waits, by the button of its page: else a harmless text opens the way for another."""
     first = {**mia.form("/New/edit"), "body": f"Words.\n{FARM}", "save": "1"}
     web.now += 60
     place = mia.post("/New/edit", first).headers["Location"]
     shown = root.form(place)
-    web.now += 60
+    web.now += later_s
     assert mia.post("/New/edit", {**first, "body": f"Spam.\n{FARM}"}).headers["Location"] == place
     answer = root.post("/-/held", {**shown, button: "1", "said": "" if button == "accept" else "why"})
     assert (answer.status_code, "Its author has changed the text since" in answer.text) == (409, True)
