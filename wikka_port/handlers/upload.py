@@ -11,8 +11,9 @@ that changes something has the form's token in ``X-Form-Token``.  An upload belo
 browser, that began it; for everybody else there is none at its address.
 
 The row of an upload goes when it becomes a file, and when the whole file is refused.  So a client that has lost the
-last answer cannot tell the two apart by the row: ``HEAD`` looks for the file itself, by the file's name, the length and
-the time of the upload, which its address has (``_made``).
+last answer cannot tell the two apart by the row: ``HEAD`` looks for the file itself, by the file's name and length, and
+the versions that were there when the upload began, all of which its address has (``_made``).  No time is compared: the
+processes that begin and end an upload may have different clocks.
 
     404   no such upload, or it has ended without a file
     409   a part does not begin where the stored part ends
@@ -35,8 +36,8 @@ from werkzeug.wrappers import Request, Response
 from wikka_port.editing.edit_forms import owner_to_keep, remember
 from wikka_port.files.content_types import NotAccepted
 from wikka_port.files.file_names import InvalidFileName
-from wikka_port.files.file_rows import GRACE_MS, Upload, lookup_key
-from wikka_port.files.refusals import FileRefused, UploadGone
+from wikka_port.files.file_rows import GRACE_MS, CurrentFile, Upload, lookup_key
+from wikka_port.files.refusals import FileRefused, NoSavedPage, UploadGone
 from wikka_port.files.resumable import (
     EXTENSIONS,
     VERSION,
@@ -64,6 +65,10 @@ from wikka_port.urls import file_path, site_path
 TAKEN: Final = ("DELETE", "OPTIONS", "PATCH")  # beside HEAD
 FIELDS: Final = frozenset({"note", "alt", "replace", "replaces", "keep-metadata"})
 FIELD_CHARS_MAX: Final = 2_000
+SEEN_CHARS: Final = 8  # of a token, in the address of an upload
+SEEN_MAX: Final = 50
+NONE: Final = "none"
+MANY: Final = "many"
 _ENDED: Final = N_("There is no such upload, or it has ended. Send the file again.")
 
 
@@ -76,18 +81,23 @@ def begin_upload(site: Site, request: Request, name: str) -> Response:
         if not length:
             raise Rejected(400, _("The file is empty."))
         fields = metadata_in(_headers(request))
-        upload, file, cookie = _begun(site, request, name, length, fields)
+        upload, file, seen, cookie = _begun(site, request, name, length, fields)
     except Rejected as rejected:
         return _rejection(rejected)
     response = _answer(site, 201, upload)
-    place: dict[str, str | int] = {"file": file, "bytes": length, "since": upload.time_ms, "id": upload.place.decode()}
+    place: dict[str, str | int] = {"file": file, "bytes": length, "seen": seen, "id": upload.place.decode()}
     response.headers["Location"] = site_path("upload", page=upload.page, **place)
     remember(request, response, cookie)
     return response
 
 
-def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping[str, str]) -> tuple[Upload, str, str]:
-    """Begin an upload; return it, its file's name, and the browser's cookie.  Raises Rejected, StoreUnavailable."""
+def _begun(
+    site: Site, request: Request, name: str, length: int, fields: Mapping[str, str]
+) -> tuple[Upload, str, str, str]:
+    """Begin an upload; return it, its file's name, the versions of such names (``_seen``), and the browser's cookie.
+
+    Raises Rejected, StoreUnavailable.
+    """
     kept = {key: value[:FIELD_CHARS_MAX] for key, value in fields.items() if key in FIELDS}
     owner, cookie = owner_to_keep(site, request)
     try:
@@ -103,13 +113,38 @@ def _begun(site: Site, request: Request, name: str, length: int, fields: Mapping
         name_of_file = fields.get("filename", "")
         token = replaced_version(files, kept, name_of_file)
         check_words(site, request, kept, "" if token else name_of_file)
+        there = _current(files)
         upload = files.begin(name_of_file, owner, length, fields=json.dumps(kept))
-        replaced = (own for own, one in files.current().items() if one.token == token) if token else iter(())
-        return upload, next(replaced, upload.name), cookie
+        replaced = (own for own, one in there.items() if token and one.token == token)
+        file = next(replaced, upload.name)
+        return upload, file, _seen(there, file), cookie
     except NotAllowed as refused:
         raise Rejected(403, sentence(site, refused)) from None
     except (InvalidFileName, FileRefused) as refused:
         raise Rejected(422, str(refused)) from None
+
+
+def _current(files: GuardedFiles) -> Mapping[str, CurrentFile]:
+    try:
+        return files.current()
+    except NoSavedPage:
+        return {}
+
+
+def _seen(there: Mapping[str, CurrentFile], file: str) -> str:
+    """Return the beginnings of the tokens of the files that an upload of the name ``file`` could be taken for.
+
+    It is NONE if there is none, and MANY if they are more than SEEN_MAX.
+    """
+    tokens = [one.token[:SEEN_CHARS] for name, one in there.items() if one.is_there and _may_become(file, name)]
+    return ",".join(tokens or [NONE]) if len(tokens) <= SEEN_MAX else MANY
+
+
+def _may_become(file: str, name: str) -> bool:
+    """Return whether an upload of the name ``file`` may become a file of ``name``: with the same or another ending."""
+    begins, found = lookup_key(file), lookup_key(name)
+    stem = begins.rpartition(".")[0] or begins
+    return found == begins or found.startswith(f"{stem}.")
 
 
 def handle_upload(site: Site, request: Request, name: str) -> Response:
@@ -160,22 +195,31 @@ def _state(site: Site, request: Request) -> Response:
 def _made(site: Site, request: Request) -> str:
     """Return the name of the file that the upload at the address became, or "" if none is there.
 
-    The file is a newest version by the visitor since the upload began, or one that waits for its page, of the upload's
-    name, which may have another ending by now, and of its length, unless metadata was removed.  Another upload of this
-    name and length at the same time may be taken for it.
+    The file is the upload itself if it waits for its page.  Else it is a newest version by the visitor that was not
+    there when the upload began, of the upload's name, which may have another ending by now, and of its length, unless
+    metadata was removed.  Another upload of this name and length at the same time may be taken for it.  Nothing is
+    found if there were so many such names that the address does not have them all.
     """
-    args, since, length = request.args, number(request, "since"), number(request, "bytes")
-    file = lookup_key(args.get("file", ""))
-    stem = file.rpartition(".")[0] or file
-    if since is None or length is None or not file:
+    args, length = request.args, number(request, "bytes")
+    file, seen = args.get("file", ""), args.get("seen", MANY)
+    if length is None or not lookup_key(file):
         return ""
     with contextlib.suppress(NotAllowed, InvalidName):
         files = files_of_owner(site, request, args.get("page", ""))
-        for one in (*files.newest_versions().values(), *files.waiting.versions()):
-            is_named = lookup_key(one.name) == file or lookup_key(one.name).startswith(f"{stem}.")
-            is_own = (one.author, one.signed) == (site.visitor.signature, site.visitor.signed) and one.time_ms >= since
-            if is_named and is_own and (one.size_bytes == length or one.metadata == "removed"):
-                return one.name
+        waiting = (one.name for one in files.waiting.uploads() if one.place.decode() == args.get("id"))
+        return next(waiting, "") or _new_file(site, files, file, length, seen)
+    return ""
+
+
+def _new_file(site: Site, files: GuardedFiles, file: str, length: int, seen: str) -> str:
+    if seen == MANY:
+        return ""
+    known = set(seen.split(","))
+    for one in files.newest_versions().values():
+        is_new = one.token[:SEEN_CHARS] not in known and _may_become(file, one.name)
+        is_own = (one.author, one.signed) == (site.visitor.signature, site.visitor.signed)
+        if is_new and is_own and (one.size_bytes == length or one.metadata == "removed"):
+            return one.name
     return ""
 
 

@@ -20,6 +20,7 @@ from wikka_port.config import FileConfig
 from wikka_port.files.file_rows import CHUNKS, GRACE_MS, SWEPT_ROW, UPLOADS, Upload
 from wikka_port.files.stored_files import StoredFiles
 from wikka_port.files.uploading import UploadWriter
+from wikka_port.handlers.upload import MANY, SEEN_MAX
 from wikka_port.limits import TRANSFER_FROM_BYTES
 from wikka_port.request_queues import PLACE_KEY
 from wikka_port.rights.rules import PageRights, Privilege
@@ -127,9 +128,9 @@ def test_a_file_of_before_is_no_sign_that_an_upload_succeeded(web: WikiClient, t
 
     tus.part(place, 0, b"one")
     (version,) = web.wiki.files.versions("HomePage", "a.txt")
-    assert (status(), status(since=str(version.time_ms))) == (200, 200)
-    assert status(since=str(version.time_ms + 1)) == 404, "it was there before"
-    for wrong in ({"bytes": "4"}, {"bytes": "x"}, {"since": ""}, {"file": "b.txt"}, {"file": ""}, {"page": "Other"}):
+    assert (status(), status(seen="01234567")) == (200, 200)
+    assert status(seen=f"01234567,{version.token[:8]}") == 404, "it was there before"
+    for wrong in ({"bytes": "4"}, {"bytes": "x"}, {"seen": MANY}, {"file": "b.txt"}, {"file": ""}, {"page": "Other"}):
         assert status(**wrong) == 404, wrong
     token = web.wiki.files.files_of("HomePage")["a.txt"].token
     tus.web.post("/HomePage/file?file=a.txt", {"csrf": tus.token, "seen": token, "remove": "1"})
@@ -139,6 +140,33 @@ def test_a_file_of_before_is_no_sign_that_an_upload_succeeded(web: WikiClient, t
     assert tus.send("HEAD", again).status_code == 200
     web.wiki.rights.change("HomePage", PageRights(""), "", {Privilege.READ: "Ann"})
     assert tus.send("HEAD", again).status_code == 404, "nobody learns of files of a page that he may not read"
+
+
+@pytest.mark.parametrize("skew_ms", [-86_400_000, -1, 0, 1, 86_400_000])
+def test_clocks_of_two_machines_tell_nothing_of_an_upload(web: WikiClient, tus: Tus, skew_ms: int) -> None:
+    """The process that ends an upload has another clock than the one that began it."""
+    earlier = tus.begin("a.txt", 3).headers["Location"]
+    tus.part(earlier, 0, b"one")
+    token = web.wiki.files.files_of("HomePage")["a.txt"].token
+    begun = tus.begin("a.txt", 3, replaces=token).headers["Location"]
+    web.wiki._now_ms += skew_ms
+    tus.send("DELETE", begun)
+    assert tus.send("HEAD", begun).status_code == 404, "the file of its name was there before"
+    web.wiki._now_ms -= skew_ms
+    begun = tus.begin("a.txt", 3, replaces=token).headers["Location"]
+    web.wiki._now_ms += skew_ms
+    assert tus.part(begun, 0, b"two").status_code == 204
+    head = tus.send("HEAD", begun)
+    assert (head.status_code, head.headers.get("Content-Location")) == (200, "/HomePage/files/a.txt")
+
+
+def test_so_many_files_of_one_name_with_other_endings_are_no_sign(web: WikiClient, tus: Tus) -> None:
+    for number in range(SEEN_MAX + 1):
+        web.wiki.attach("HomePage", f"a.{number}.txt", media_type="text/plain")
+    place = tus.begin("a.txt", 3).headers["Location"]
+    assert len(place) < 1_000
+    tus.part(place, 0, b"one")
+    assert tus.send("HEAD", place).status_code == 404, "the client sends it again"
 
 
 def test_a_part_that_begins_elsewhere_or_is_too_long_is_refused(tus: Tus) -> None:
