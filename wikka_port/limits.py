@@ -142,6 +142,7 @@ FORM_FILES_MAX: Final = 100  # of one form
 
 COMMENT_CHARS_MAX: Final = 20_000
 COMMENTS_SCANNED: Final = 5_000  # rows of a list of comments that are read for one part of it
+COMMENTED_PAGES_COUNTED: Final = 5_000  # pages whose comments are counted together; "more than" stands for the rest
 COMMENTS_RANKED: Final = 1_000  # the newest comments, of which authors are counted
 COMMENTS_PER_MINUTE: Final = 20.0  # of one network, and of one account
 COMMENT_BURST: Final = 40

@@ -33,7 +33,7 @@ class SealedPlaces:
     __slots__ = ("_secret",)
 
     def __init__(self, secret: Callable[[], bytes]) -> None:
-        """``secret`` is called for each token, so that a list that seals nothing costs nothing."""
+        """``secret`` is called for each token, and for none by a list that seals nothing."""
         self._secret = secret
 
     def sealed(self, kind: str, place: str) -> str:

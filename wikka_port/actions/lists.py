@@ -164,7 +164,9 @@ def recentlycommented(call: ActionCall) -> str:
 
 
 def countcomments(call: ActionCall) -> str:
-    return figure(call.site.wiki.count_comments())
+    """Say how many comments there are that the reader may read: ``{{countcomments}}``."""
+    count, has_more = call.site.wiki.count_comments()
+    return _("more than {count}", count=figure(count)) if has_more else figure(count)
 
 
 def _user(call: ActionCall) -> str:

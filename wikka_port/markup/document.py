@@ -37,7 +37,7 @@ _ACTION_STEPS: Final = 2_000  # a list of some hundred pages, read from the stor
 _EXPENSIVE_ACTIONS: Final = {
     "orphanedpages": QUICK_STEPS,  # reads all pages
     "wantedpages": QUICK_STEPS // 2,  # sometimes reads all wanted pages
-    "countcomments": QUICK_STEPS // 2,  # reads all pages with comments
+    "countcomments": QUICK_STEPS // 2,  # reads many pages with comments
     "highscores": QUICK_STEPS,  # reads many changes
     "mypages": QUICK_STEPS,  # the store reads all pages
     "countowned": QUICK_STEPS,

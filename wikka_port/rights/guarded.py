@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from wikka_port.accounts.deactivation import Edits
@@ -43,9 +44,8 @@ class GuardedWiki(ReadableLists):
     def __init__(
         self, wiki: Wiki, visitor: Visitor, before_expensive_read: Callable[[], object] = lambda: None
     ) -> None:
-        super().__init__(
-            wiki, PageAccess(wiki, visitor), before_expensive_read, lambda: Directory(wiki.rows, clock_ms).secret
-        )
+        secret = cache(lambda: Directory(wiki.rows, clock_ms).secret)  # read once, if at all
+        super().__init__(wiki, PageAccess(wiki, visitor), before_expensive_read, secret)
         self.visitor = visitor
         self._wiki = wiki
 

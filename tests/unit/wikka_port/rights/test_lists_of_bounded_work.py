@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterator
 from html import unescape
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.memory_wiki import MemoryWiki
 from tests.support.seeds import seed
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
+from wikka_port.accounts.tables import SITE
 from wikka_port.comments.recent_comments import ListedComment
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.listings import RecentChange
@@ -235,6 +237,50 @@ def test_changes_are_followed_over_hidden_ones_by_the_api() -> None:
     assert hidden.isdisjoint(tokens)
     wrong = api.get("/changes", since=PREFIX + "A" * 60)
     assert wrong.status_code == 422
+
+
+@pytest.mark.parametrize(("pages", "steps"), [(0, 1), (2, 1), (8, 3), (10, 3), (200, 3)])
+def test_comments_are_counted_in_a_bounded_number_of_steps(
+    monkeypatch: pytest.MonkeyPatch, pages: int, steps: int
+) -> None:
+    monkeypatch.setattr(readable_lists, "COMMENTED_PAGES_COUNTED", 3 * STEP)
+    wiki, _ = wiki_of([number % 3 == 0 for number in range(12)])
+    names = [f"{HIDDEN_WORD if number % 3 == 0 else 'Gezeigt'} {number % 12:03}" for number in range(pages)]
+    asked = list[str]()
+
+    def counts(*, after: str = "") -> tuple[dict[str, int], str]:
+        asked.append(after)
+        start = int(after or 0)
+        found = dict.fromkeys(names[start : start + STEP], 2)
+        return found, str(start + STEP) if start + STEP <= pages else ""
+
+    wiki.comment_counts = counts  # type: ignore[method-assign]
+    counted = Counted(wiki)
+    shown = sum(not name.startswith(HIDDEN_WORD) for name in names[: 3 * STEP])
+    assert counted.guarded.count_comments() == (2 * shown, pages > 3 * STEP)
+    assert len(asked) == steps
+    assert counted.asked <= 3 * STEP
+    assert counted.expensive == (1 if steps == 3 else 0)
+    page = WikiClient(wiki=wiki, edit_burst=1_000)
+    wiki.save("Counting", "Here are {{countcomments}}.", author="Ann", base=0)
+    assert f"Here are {'more than ' if pages > 3 * STEP else ''}{2 * shown}." in page.get("/Counting").text
+
+
+@pytest.mark.parametrize(("is_hidden", "read"), [(True, 1), (False, 0)])
+def test_the_key_that_seals_places_is_read_once_in_a_request_or_not_at_all(is_hidden: bool, read: int) -> None:
+    wiki, _ = wiki_of([is_hidden] * 30)
+    counted, reads, row = Counted(wiki), list[bytes](), wiki.rows.row
+
+    def counting(table: bytes, *rest: Any) -> Any:
+        reads.append(table)
+        return row(table, *rest)
+
+    wiki.rows.row = counting  # type: ignore[method-assign]
+    for _ in range(4):
+        _, token = counted.guarded.names_part(prefix="Ge", limit=1)
+        assert token.startswith(PREFIX) == is_hidden
+        counted.guarded.names_part(start=token, prefix="Ge", limit=1)
+    assert reads.count(SITE) == read
 
 
 def _every_change(wiki: MemoryWiki) -> list[tuple[bytes, str]]:

@@ -70,6 +70,17 @@ def test_edits_and_comments_of_others_come_to_the_inbox(web: WikiClient) -> None
     assert unread(ada) == ""
 
 
+def test_a_notice_that_comes_between_the_page_and_its_button_stays_unread(web: WikiClient) -> None:
+    ada, bob = web.signed_in("Ada"), web.signed_in("Bob")
+    watch(ada)
+    bob.save("/Home", "His edit.")
+    shown = web.form_of(ada.get("/-/inbox"))
+    bob.save("/Home", "His other edit.", note="later")
+    assert ada.post("/-/inbox", {**shown, "do": "read"}).status_code == 303
+    assert unread(ada) == "1"
+    assert entries(ada) == ["new Home Bob edited later", "Home Bob edited"]
+
+
 def test_pages_below_and_the_end_of_a_watch(web: WikiClient) -> None:
     ada = web.signed_in("Ada")
     ada.post("/-/watches", {**ada.form("/-/watches"), "below": "Docs"})
