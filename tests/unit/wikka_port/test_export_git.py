@@ -152,6 +152,17 @@ def test_what_people_did_on_another_branch_is_no_text_of_the_wiki_and_no_right()
         assert digests_of(stream).as_lines() == digests_of(source).as_lines()
 
 
+def test_a_branch_begins_where_a_reset_says() -> None:
+    source = MemorySource((SHIP,), SiteRecord())
+    theirs = of_person(b"main", b"M 100644 :90 Ship.wikka")
+    kept = b"reset refs/heads/kept\nfrom :100\n\n" + theirs + b"reset refs/heads/main\nfrom refs/heads/kept\n\n"
+    with opened(as_git_writes(source, kept)) as stream:
+        assert digests_of(stream).as_lines() == digests_of(source).as_lines()
+    anew = as_git_writes(source, theirs + b"reset refs/heads/main\n\n")  # without a commit before it, and a text
+    with opened(anew) as stream, pytest.raises(ExportError, match="no blob"):
+        digests_of(stream)
+
+
 def test_a_revision_that_git_put_upon_a_persons_commit_keeps_its_text() -> None:
     second = replace(SHIP.of_page[1], body="theirs\n")
     source = MemorySource((replace(SHIP, of_page=(SHIP.of_page[0], second)),), SiteRecord())
