@@ -226,33 +226,6 @@ def test_rights_that_were_changed_here_stay(new: Wiki, tmp_path: Path) -> None:
     assert new.rights.of(["Ship"])["Ship"].lists == {Privilege.READ: "Eve"}
 
 
-def test_pages_of_a_closed_wiki_come_closed_into_one_with_lists_of_its_own(new: Wiki, tmp_path: Path) -> None:
-    out = tmp_path / "wiki.jsonl"
-    with wiki_in(tmp_path / "first") as first:
-        for name in ("Ship", "Gone", "Team Plan", "Own", "Open"):
-            first.save(name, "a text", author="Ada", base=0)
-        rights = first.rights.of(["Own", "Open"])
-        first.rights.change("Own", rights["Own"], "Ada", {Privilege.READ: "Ada"})
-        first.rights.change("Open", rights["Open"], "Ada", {Privilege.READ: "*"})
-        first.rights.change_rules("", {Privilege.READ: "+", Privilege.WRITE: "*"}, first.rights.rules())
-        first.rights.change_rules("Team ", {Privilege.READ: "Ada\nEve"}, first.rights.present_rules())
-        assert CliRunner().invoke(main, ["delete", "Gone", *store_of(first)]).exit_code == 0
-        assert command(first, "export", "--to", "json-lines", out).exit_code == 0
-    new.rights.change_rules("", {Privilege.READ: "*", Privilege.WRITE: "+"}, new.rights.rules())
-    for _passed in range(2):
-        done = command(new, "import", out)
-        assert done.exit_code == 0, done.output
-        own = {name: one.lists for name, one in new.rights.of(["Ship", "Team Plan", "Own", "Open"]).items()}
-        assert own == {
-            "Ship": {Privilege.READ: "+"},
-            "Team Plan": {},  # the list for its prefix was set
-            "Own": {Privilege.READ: "Ada"},
-            "Open": {Privilege.READ: "*"},
-        }
-    assert CliRunner().invoke(main, ["undelete", "Gone", *store_of(new)]).exit_code == 0
-    assert new.rights.of(["Gone"])["Gone"].lists == {Privilege.READ: "+"}
-
-
 def test_lists_that_cannot_be_set_here_bring_no_page(
     few: Wiki, new: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,9 +10,11 @@ import pytest
 from tests.support.falling_wiki import FallingWiki
 from tests.support.store_thread import StoreThread
 from tests.support.stored_wiki import ADA, empty
+from wikka_port.accounts.directory import Directory
+from wikka_port.accounts.sessions import visitor_of
 from wikka_port.consistency import check
 from wikka_port.differences import Kind
-from wikka_port.editing.kept_drafts import owner_of_browser
+from wikka_port.editing.kept_drafts import owner_of_account, owner_of_browser
 from wikka_port.files.file_check import is_of_files
 from wikka_port.files.file_rows import COMMIT_MS, GRACE_MS, UPLOADS
 from wikka_port.files.refusals import UploadGone
@@ -140,6 +142,19 @@ def test_another_page_of_the_name_gets_no_files_of_the_one_that_was_renamed(hous
     house.wiki.mover.rename("New", "Other", ADA, redirect=False)
     house.wiki.save("New", "Another page.", author="Eve", base=0)
     assert (adopt(house), house.wiki.files.files_of("New"), len(waiting(house.wiki))) == (0, {}, 3)
+
+
+def test_a_first_revision_that_is_hidden_makes_nobody_else_the_first_author(house: FallingWiki) -> None:
+    wiki, owner = house.wiki, owner_of_account("Rita")
+    rita = visitor_of(Directory(wiki.rows, house.clock).make("Rita", status="active"), "")
+    files = GuardedWiki(wiki, rita).files("Theirs", [owner])
+    writer = files.writer(files.begin("a.txt", owner))
+    writer.write_piece(b"hers")
+    files.commit(files.settle(writer.finish_part()))
+    wiki.save("Theirs", "By another.", author="Eve", signed="account", base=0)
+    wiki.save("Theirs", "By Rita.", author="Rita", signed="account", base=1)
+    wiki.mover.hide("Theirs", 1, hidden=True)
+    assert (adopt(house), wiki.files.files_of("Theirs")) == (0, {})
 
 
 def test_a_page_that_was_deleted_gets_its_files_when_it_is_back(house: FallingWiki) -> None:
