@@ -137,14 +137,12 @@ def test_aiokafka_reads_what_it_wrote(port: int, topic: str) -> None:
 
 
 def test_a_reader_waits_for_records_and_is_woken(store: Serving, port: int, topic: str) -> None:
-    with closing(python_consumer(port, topic, fetch_max_wait_ms=20_000, request_timeout_ms=40_000)) as consumer:
+    with closing(python_consumer(port, topic, fetch_max_wait_ms=100_000, request_timeout_ms=110_000)) as consumer:
         assert not consumer.poll(timeout_ms=500)
         written = threading.Timer(1.0, lambda: store.connect().topic(topic).produce([b"a"], partition=1))
         written.start()
-        began = time.monotonic()
-        (record,) = (record for records in consumer.poll(timeout_ms=20_000).values() for record in records)
-        assert record.value == b"a"
-        assert time.monotonic() - began < 10.0, "the wait lasted to its end"
+        found = consumer.poll(timeout_ms=60_000)  # the wait at the server does not end by then
+        assert [record.value for records in found.values() for record in records] == [b"a"]
         written.join()
 
 
@@ -189,18 +187,17 @@ def test_two_clients_share_a_group_and_one_takes_over(port: int, topic: str) -> 
     first = python_consumer(port, topic, group_id=f"g-{topic}", session_timeout_ms=6_000, heartbeat_interval_ms=500)
     second = python_consumer(port, topic, group_id=f"g-{topic}", session_timeout_ms=6_000, heartbeat_interval_ms=500)
 
-    def poll_until(wanted: list[int], *consumers: Any) -> float:
+    def poll_until(wanted: list[int], *consumers: Any) -> None:
         began = time.monotonic()
         while sorted(len(one.assignment()) for one in consumers) != wanted:
             assert time.monotonic() - began < WAIT_S, [one.assignment() for one in consumers]
             for one in consumers:
                 one.poll(timeout_ms=100)
-        return time.monotonic() - began
 
     poll_until([2], first)
-    assert poll_until([1, 1], first, second) < 20.0
+    poll_until([1, 1], first, second)
     second.close()
-    assert poll_until([2], first) < 20.0
+    poll_until([2], first)
     first.close()
 
 
@@ -322,11 +319,10 @@ def test_an_answer_to_a_fetch_is_not_larger_than_asked_for_but_for_its_first_bat
 
 def test_a_fetch_with_an_error_waits_for_nothing(raw: Raw, topic: str) -> None:
     places = [{"index": 0, "offset": 0, "max_bytes": 9}, {"index": 1, "offset": 99, "max_bytes": 9}]
-    asked = {"max_wait_ms": 20_000, "min_bytes": 1, "max_bytes": 99, "topics": [{"name": topic, "partitions": places}]}
-    began_s = time.monotonic()
+    wait_ms = round(2_000 * WAIT_S)  # twice as long as the client waits for an answer
+    asked = {"max_wait_ms": wait_ms, "min_bytes": 1, "max_bytes": 99, "topics": [{"name": topic, "partitions": places}]}
     (found,) = raw.ask(FETCH, 4, asked)["topics"]
     assert [one["error"] for one in found["partitions"]] == [0, TopicError.OFFSET_OUT_OF_RANGE]
-    assert time.monotonic() - began_s < 10, "a fetch without an error waits 20 s"
 
 
 def test_transactions_are_refused(raw: Raw, topic: str) -> None:

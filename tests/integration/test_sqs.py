@@ -170,7 +170,7 @@ def test_a_receiver_waits_for_a_message(sqs: Any, store: Serving, url: str) -> N
     waiting.start()
     other = sqs_client(port_of(store))
     other.send_message(QueueUrl=url, MessageBody="a")
-    waiting.join(15)
+    waiting.join(60)
     assert [one["Body"] for one in found[0]] == ["a"]
     began = time.monotonic()
     assert "Messages" not in sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1)
@@ -371,7 +371,7 @@ def test_a_message_that_is_received_too_often_goes_to_its_dead_letter_queue(sqs:
     value = {"size": {"DataType": "Number", "StringValue": "5"}}
     sent = sqs.send_message(QueueUrl=url, MessageBody="a", MessageAttributes=value)
     times = [
-        sqs.receive_message(QueueUrl=url, AttributeNames=["All"], WaitTimeSeconds=2)["Messages"][0] for _ in range(2)
+        sqs.receive_message(QueueUrl=url, AttributeNames=["All"], WaitTimeSeconds=20)["Messages"][0] for _ in range(2)
     ]
     time.sleep(0.02)  # a visibility of 0 is a lease of 1 ms, and the message dies when the queue is used after its end
     assert "Messages" not in sqs.receive_message(QueueUrl=url)
@@ -447,7 +447,7 @@ def test_a_slow_move_is_alone_and_can_be_cancelled(sqs: Any, name: str, url: str
     for number in range(20):
         sqs.send_message(QueueUrl=dead_url, MessageBody=str(number))
     source, to = (f"arn:aws:sqs:eu-west-1:000000000000:{one}" for one in (f"{name}-dead", name))
-    moving = {"SourceArn": source, "DestinationArn": to, "MaxNumberOfMessagesPerSecond": 2}
+    moving = {"SourceArn": source, "DestinationArn": to, "MaxNumberOfMessagesPerSecond": 1}
     handle = sqs.start_message_move_task(**moving)["TaskHandle"]
     with pytest.raises(ClientError, match="already a task"):
         sqs.start_message_move_task(**moving)

@@ -34,9 +34,9 @@ def test_a_stop_answers_long_polls(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         target=lambda: found.append(receiver.receive_message(QueueUrl=url, WaitTimeSeconds=20).get("Messages"))
     )
     waiting.start()
-    assert waits.wait(20)
+    assert waits.wait(60)
     serving.stop()
-    waiting.join(10)
+    waiting.join(60)
     assert found == [None]
 
 

@@ -70,7 +70,7 @@ def test_of_two_that_register_one_name_at_once_one_wins(wiki: Wiki) -> None:
         start = threading.Barrier(3)
 
         def register(number: int, name: str, start: threading.Barrier = start, outcomes: list[Any] = outcomes) -> None:
-            start.wait(10)
+            start.wait(60)
             try:
                 own = Directory(wiki.rows, clock_ms)
                 outcomes.append(own.make(name, status="active", email=f"{name}{number}@example.org"))
@@ -81,7 +81,7 @@ def test_of_two_that_register_one_name_at_once_one_wins(wiki: Wiki) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         made = [one for one in outcomes if one is not None]
         assert (len(outcomes), len(made)) == (3, 1)
         assert Directory(wiki.rows, clock_ms).account(f"Ada {turn}") == made[0]

@@ -40,12 +40,12 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
             lines.append(running.stdout.readline())
             assert lines[-1], "it ended before it was ready"
         said.append("".join(lines))
-        with urlopen(f"http://127.0.0.1:{port}/HomePage", timeout=10) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/HomePage", timeout=60) as answer:
             shown = answer.read()
         assert b"Welcome" in shown
         assert b"Our Notes" in shown, "it takes what serve takes"
         for name, status in (("notes.example", 200), ("evil.example", 403)):
-            asked = requests.get(f"http://127.0.0.1:{port}/HomePage", headers={"Host": name}, timeout=10)
+            asked = requests.get(f"http://127.0.0.1:{port}/HomePage", headers={"Host": name}, timeout=60)
             assert asked.status_code == status, name
         connection = Connection("127.0.0.1", store_port)
         writes = {one.name: one.registration.writes for one in connection.triggers.list() if one.registration}

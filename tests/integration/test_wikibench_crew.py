@@ -45,6 +45,7 @@ ROOT = Path(__file__).parents[2]
 KILLS = seeds("kills of a load's worker", deep=100, short=2)
 STOPS = seeds("stops of a load's worker", deep=100, short=1)
 RATE = 200
+COMMANDS_S = 150  # four of them start, and the machine may be busy
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -97,10 +98,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(KILLS))
 def test_a_killed_worker(wiki: FakeWiki, seed: int) -> None:
     moment_s = random.Random(seed).uniform(0.0, 1.0)
-    result = replayed(wiki, 1.2, (moment_s, seed % 2, signal.SIGKILL))
+    result = replayed(wiki, 2.5, (moment_s, seed % 2, signal.SIGKILL))
     assert result.crew.lost == 1
     assert "workers were lost" in why_not_valid(result, 60_000.0)[0]
-    assert result.recorder.count() > RATE * 1.2 * 0.5, "the other one has taken over"
+    assert result.recorder.count() > RATE * 2.5 * 0.5, "the other one has taken over"
 
 
 @pytest.mark.usefixtures("_quick")
@@ -144,6 +145,7 @@ def port_of(controller: subprocess.Popen[str]) -> str:
     raise AssertionError("the controller does not listen")
 
 
+@pytest.mark.timeout(3 * COMMANDS_S)
 def test_workers_connect_with_the_token_and_a_stranger_does_not(wiki: FakeWiki, trace: Path, tmp_path: Path) -> None:
     token, other = tmp_path / "token", tmp_path / "other"
     token.write_text(TOKEN)
@@ -152,17 +154,17 @@ def test_workers_connect_with_the_token_and_a_stranger_does_not(wiki: FakeWiki, 
     controller = started(*words, "--listen", "127.0.0.1:0", "--expect", 2, "--token-file", token)
     address = port_of(controller)
     stranger = started("worker", address, "--token-file", other)
-    assert "another token" in "".join(stranger.communicate(timeout=60))
+    assert "another token" in "".join(stranger.communicate(timeout=COMMANDS_S))
     assert stranger.returncode == 2
     workers = [started("worker", address, "--token-file", token) for _ in range(2)]
-    output, errors = controller.communicate(timeout=60)
+    output, errors = controller.communicate(timeout=COMMANDS_S)
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert controller.returncode in (0, 3), output + errors  # 3: a busy machine may compare clocks badly
     assert Counter(wiki.gets[1:]) == Counter(f"/Page{number}" for number in range(150))
     assert report["requests"]["counted"] == 150
     assert (report["generator"]["workers"], report["generator"]["workers_lost"]) == (2, 0)
     for worker in workers:
-        output, errors = worker.communicate(timeout=60)
+        output, errors = worker.communicate(timeout=COMMANDS_S)
         assert (worker.returncode, errors) == (0, "served 1\n")
 
 

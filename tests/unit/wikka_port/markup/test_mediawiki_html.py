@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.linear_cost import require_linear
 from wikka_port.markup.document import parse, render
 from wikka_port.markup.mediawiki import convert
 
@@ -152,9 +152,11 @@ def test_no_word_is_lost_or_moved(pieces: list[str]) -> None:
 )
 def test_the_time_is_linear(unit: str) -> None:
     """40 KB take some 100 ms; what is quadratic takes many seconds."""
-    count = 40_000 // len(unit)
     closing = {"<ul><li>": "</ul>", "<ul>": "</ul>", "<table><tr><td>": "</table>", "<blockquote>": "</blockquote>"}
-    began = time.process_time()
-    text(unit * count)
-    text(unit * (count // 2) + closing.get(unit, " ") * (count // 2))
-    assert time.process_time() - began < 2.5
+
+    def work(size: int) -> None:
+        count = size // len(unit)
+        text(unit * count)
+        text(unit * (count // 2) + closing.get(unit, " ") * (count // 2))
+
+    require_linear(work, 40_000, usual_s=2.5)
