@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import Final
 
 from werkzeug.wrappers import Response
@@ -25,6 +26,7 @@ from wikka_port.handlers.comments import note_moderated, text_complaint
 from wikka_port.handlers.judgement import RETRY_S
 from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.page_rows import Page
+from wikka_port.pages import StoreUnavailable
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.site import wait_before_s
 from wikka_port.texts import _
@@ -164,6 +166,9 @@ def edit_comment(call: Call) -> Response:
         new = _new(call, page, text, f"{comments.history.decode()} {number}")
         return _under_review(call, page, comments.history, new, verdict, edit=number)
     comments.edit(number, text, now_ms, lambda comment: _check_state(before, comment))
+    with suppress(StoreUnavailable):  # a former change that still waits is refused as the older one
+        owner = owner_of_account(call.site.visitor.name or "")
+        call.site.wiki.reviews.supersede_changes([owner], comments.history.decode(), number)
     page, comments = _comments(call)
     changed = comments.comment_at(number)
     return answer(CommentRecord.of(changed, page.markup), etag=comment_etag(changed))

@@ -32,6 +32,10 @@ family ``at``.
 A review's row "of:..." is put before the review, so a crash leaves one without a review, which no list shows.  Reviews
 of older wikis have none until ``wikka prepare`` or a repair puts it.
 
+A text that its author saves anew, by the form of a text that waits and so without a further review, supersedes that
+one; so does a newer change of the same comment.  A crash between the two leaves both, and saving it once more ends it.
+Texts of different forms for one page may be about different places of it: all wait, and each says so.
+
 Taking or accepting is an edit (``handlers/suggestion``, ``review_decisions``).  A taken suggestion is deleted after the
 save, and the review gets its state.  A crash in between leaves a text that waits though it is saved; accepting it once
 more changes nothing.
@@ -79,6 +83,7 @@ FOLLOWED: Final = b"at:followed"
 OWN: Final = b"at:of"
 _OF_OWNER: Final = b"of:"  # the beginning of the rows that have it: after every page's
 WAITING, ACCEPTED, REFUSED, WITHDRAWN = "waiting", "accepted", "refused", "withdrawn"
+SUPERSEDED: Final = "superseded"  # by a newer text of its author
 EDIT, COMMENT, SUGGESTION = "edit", "comment", "suggestion"
 _KEY_CHARS: Final = 32
 _FORGOTTEN_STEP: Final = 200  # rows that are deleted in one call
@@ -241,8 +246,7 @@ class Suggestions:
 
     def add_for_review(self, one: Suggestion, review: Review) -> Suggestion:
         """Store an edit or a comment until somebody decides; the same form sent again replaces it.  Raises TooMany."""
-        key = f"{review.kind} {one.owner} {review.form or secrets.token_hex(8)}"
-        made = replace(one, id=hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:_ID_CHARS])
+        made = replace(one, id=_id_of_form(review.kind, one.owner, review.form or secrets.token_hex(8)))
         made = replace(made, packed_review=pack_review(review))
         row, waiting, network = _row(review.page, made.id), dict(self._waiting()), review.network or "-"
         if row not in waiting:
@@ -254,7 +258,37 @@ class Suggestions:
         assert own is not None, "it is a review"
         self._rows.put(SUGGESTIONS, own, {OWN: b"yes"})
         self._rows.put(SUGGESTIONS, row, cells)
+        if review.edit:
+            self.supersede_changes([one.owner], review.history, review.edit, but=made.id)
         return made
+
+    def supersede(self, name: str, kind: str, owners: Collection[str], form: str) -> None:
+        """Note that a newer text of the form was saved at once: a former one of it waits no longer.  A get an owner."""
+        for owner in owners:
+            self._supersede(name, _id_of_form(kind, owner, form))
+
+    def supersede_changes(self, owners: Collection[str], history: str, edit: int, *, but: str = "") -> None:
+        """Note that the comment ``edit`` has a newer change of its author: former ones wait no longer, ``but`` does."""
+        for one in self.reviews_of(owners):
+            review = one.review
+            if review is not None and (review.history, review.edit) == (history, edit) and one.id != but:
+                self._supersede(review.page, one.id)
+
+    def _supersede(self, name: str, review_id: str) -> None:
+        one = self.reviewed(name, review_id)
+        if one is not None and one.review is not None and one.review.state == WAITING:
+            self.decide(one, SUPERSEDED)
+
+    def waiting_beside(self, one: Suggestion) -> list[Suggestion]:
+        """Return what else of the author of a text under review waits for the same page, the newest first."""
+        beside = []
+        for other in self.reviews_of([one.owner]):
+            first, second = one.review, other.review
+            if first is None or second is None or other.id == one.id:
+                continue
+            if second.state == WAITING and second.page == first.page:
+                beside.append(other)
+        return beside
 
     def _waiting(self) -> list[tuple[bytes, str]]:
         """Return row and network of each text that waits."""
@@ -318,6 +352,11 @@ class Suggestions:
                 self._rows.delete(SUGGESTIONS, row)
                 count += 1
         return count
+
+
+def _id_of_form(kind: str, owner: str, form: str) -> str:
+    """Return the id of a text under review: the same form has the same."""
+    return hashlib.sha256(f"{kind} {owner} {form}".encode("utf-8", "replace")).hexdigest()[:_ID_CHARS]
 
 
 def _row(name: str, suggestion_id: str) -> bytes:

@@ -47,6 +47,7 @@ from wikka_port.editing.kept_drafts import ID_BYTES, is_id
 from wikka_port.editing.suggestions import COMMENT, Review, Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.editor_page import KEPT, SIGNED_IN, later, unavailable_text
+from wikka_port.handlers.judgement import supersede
 from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.limits import COMMENT_CHARS_MAX
 from wikka_port.markup.bounds import over_bounds
@@ -413,9 +414,13 @@ def _done(answer: _Answer, form: CommentForm) -> Response:
         note_moderated(site, answer.request, "restore comment", comments.page, restored)
     elif form.edit:
         comments.edit(form.edit, form.text, site.accounts.clock_ms())
+        with suppress(StoreUnavailable):  # a former change that still waits is refused as the older one
+            site.wiki.reviews.supersede_changes(owners_of(site, answer.request), form.history, form.edit)
     else:
         owner, cookie = owner_to_keep(site, answer.request)
-        place = comments.add(_new(answer, form, owner)).number
+        new = _new(answer, form, owner)
+        place = comments.add(new).number
+        supersede(site, answer.request, comments.page, COMMENT, new.form)
         note_accepted(site)
     with suppress(StoreUnavailable):  # the comment is on disk
         site.wiki.settle("", site.config.settle_s)

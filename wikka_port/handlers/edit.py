@@ -25,6 +25,7 @@ from wikka_port.antispam.submissions import note_accepted, words_refusal
 from wikka_port.diffs import Row, rows
 from wikka_port.drafts import FormDraft, complaint, draft_of
 from wikka_port.editing.edit_forms import of_section, opened, owners_of
+from wikka_port.editing.suggestions import EDIT
 from wikka_port.forms import form_json, is_genuine
 from wikka_port.handlers.conflict import choose, conflict_page
 from wikka_port.handlers.draft import TOO_LARGE
@@ -37,7 +38,7 @@ from wikka_port.handlers.editor_page import (
     other_person,
     refused_edit,
 )
-from wikka_port.handlers.judgement import JudgedEdit, judged_edit
+from wikka_port.handlers.judgement import JudgedEdit, judged_edit, supersede
 from wikka_port.handlers.saving import Unmerged, forget_draft, note_network_of, save_edit, settle
 from wikka_port.handlers.waiting_files import adopt, waiting_of
 from wikka_port.limits import TEMPLATES_MAX
@@ -182,6 +183,7 @@ def _submit(site: Site, request: Request, name: str, draft: FormDraft, *, was_st
     except (NotAllowed, PageTooBig, Refused, StoreUnavailable) as problem:
         return refused_edit(site, request, name, draft, problem)
     forget_draft(site, request, name, draft)
+    supersede(site, request, name, EDIT, draft.id)
     if owners:
         adopt(site, name, owners)
     if saved.saved is not None:

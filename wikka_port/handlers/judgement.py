@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 
 from werkzeug.wrappers import Request, Response
@@ -11,17 +12,20 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.antispam.judging import Verdict
 from wikka_port.antispam.submissions import author_of, judged
 from wikka_port.drafts import FormDraft
-from wikka_port.editing.edit_forms import owner_to_keep, remember, with_id
+from wikka_port.editing.edit_forms import owner_to_keep, owners_of, remember, with_id
 from wikka_port.editing.suggestions import EDIT, Review, Suggestion, TooMany
 from wikka_port.handlers.editor_page import edit_form, later
 from wikka_port.handlers.review_decisions import packed_reasons
 from wikka_port.handlers.saving import whole_edit
 from wikka_port.page_rows import Page, StoredPage
+from wikka_port.pages import StoreUnavailable
 from wikka_port.refusals import name_refusal
 from wikka_port.rights.rules import Privilege
 from wikka_port.site import Site, redirect
 from wikka_port.texts import _w
 from wikka_port.urls import site_path
+
+log = logging.getLogger(__name__)
 
 RETRY_S = 3600  # if very many texts wait
 
@@ -53,6 +57,15 @@ def judged_edit(site: Site, request: Request, name: str, draft: FormDraft) -> Ju
     if verdict.action == "review":
         return JudgedEdit(draft, stored, _kept(site, request, name, edit, page, verdict))
     return JudgedEdit(marked(site, draft, verdict), stored)
+
+
+def supersede(site: Site, request: Request, name: str, kind: str, form: str) -> None:
+    """Note that a text was saved by a form of which a former text may wait.  A failure is only logged: it is saved."""
+    try:
+        if form:
+            site.wiki.reviews.supersede(name, kind, owners_of(site, request), form)
+    except StoreUnavailable as away:
+        log.warning("a former text for %s, which its author has saved anew, still waits: %s", name, away)
 
 
 def marked(site: Site, draft: FormDraft, verdict: Verdict) -> FormDraft:

@@ -24,7 +24,7 @@ from wikka_port.accounts.signing_in import Refused
 from wikka_port.comments.refusals import CommentRefused
 from wikka_port.diffs import rows
 from wikka_port.editing.edit_forms import owners_of
-from wikka_port.editing.suggestions import COMMENT, WITHDRAWN, Review, Suggestion
+from wikka_port.editing.suggestions import COMMENT, WAITING, WITHDRAWN, Review, Suggestion
 from wikka_port.forms import answer_form, form_page
 from wikka_port.handlers.review_decisions import (
     OTHER_TEXT,
@@ -176,12 +176,17 @@ def _one(site: Site, request: Request, one: Suggestion, *, status: int, problem:
         "outdated": is_outdated,
         "decides": site.visitor.administers,
         "is_author": one.owner in owners_of(site, request),
+        "beside": [(other, _place(other)) for other in _beside(site, one, review)],
         "of_page": page_path(review.page),
         "problem": problem,
         "said": request.form.get("said", "")[:ANTISPAM_ENTRY_CHARS],
         "for_all": "all" in request.form,
     }
     return form_page(site, request, "held_text.html", status=status, **values)
+
+
+def _beside(site: Site, one: Suggestion, review: Review) -> list[Suggestion]:
+    return site.wiki.reviews.waiting_beside(one) if review.state == WAITING else []
 
 
 def _former(site: Site, one: Suggestion, review: Review) -> tuple[str, bool, str | None]:

@@ -31,7 +31,7 @@ from wikka_port.editing.suggestions import SUGGESTION, Suggestion, TooMany
 from wikka_port.forms import form_page, is_genuine
 from wikka_port.handlers.edit import submit
 from wikka_port.handlers.editor_page import STALE, later, other_person, unavailable_text
-from wikka_port.handlers.judgement import RETRY_S, keep_text
+from wikka_port.handlers.judgement import RETRY_S, keep_text, supersede
 from wikka_port.handlers.review import WORDS_LEFT
 from wikka_port.handlers.waiting_files import NOTHING_CHOSEN
 from wikka_port.limits import ANTISPAM_ENTRY_CHARS, SUGGESTED_BY_ONE
@@ -151,6 +151,7 @@ def _send(site: Site, request: Request, page: Page) -> Response:
         site.wiki.suggestions(page.name).add(page.name, made)
     except TooMany as too_many:
         return _form(site, request, page.name, page, draft, status=429, problem=str(too_many))
+    supersede(site, request, page.name, SUGGESTION, draft.id)
     response = redirect(page_path(page.name, "suggestion", sent=1))
     remember(request, response, cookie)
     return response

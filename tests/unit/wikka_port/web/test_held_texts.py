@@ -299,3 +299,88 @@ def test_too_many_texts_are_refused_and_a_name_that_no_page_can_have(monkeypatch
     assert late.status_code == 429
     assert int(late.headers["Retry-After"]) > 0
     assert rita.save("Farm", FARM).status_code == 202, "one that waits already is no further one"
+
+
+def anew(web: WikiClient, browser: WikiClient, place: str, path: str, body: str, button: str) -> str:
+    """Change a text under review by the button of its page, and send it; return where the answer leads."""
+    editor = browser.post(path, {**browser.form_of(browser.get(place)), "preview": "1"})
+    web.now += 60
+    browser.now = web.now
+    return browser.post(path, {**browser.form_of(editor), "body": body, button: "1"}).headers["Location"]
+
+
+def test_an_edit_that_its_author_saves_anew_waits_no_longer(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    other = kept_edit(web, mia, "/P", f"Other\n{FARM}")
+    place = kept_edit(web, mia, "/P")
+    assert anew(web, mia, place, "/P/edit", f"Fewer\n{FARM}", "save") == place, "it is held again, in its place"
+    assert anew(web, mia, place, "/P/edit", "one\n\ntwo, and no link", "save") == "/P"
+    assert "newer text in its place" in mia.get(place).text
+    assert "replaced by a newer text</span>" in mia.get("/-/held").text
+    assert [one.id for one in web.wiki.suggestions.waiting()] == [other[-16:]], "what another form sent waits"
+    form = {**root.form(other), "page": "P", "id": place[-16:], "accept": "1"}
+    assert root.post("/-/held", form).status_code == 409, "nobody accepts it any more"
+    assert web.wiki.page("P").body == "one\n\ntwo, and no link"
+    assert "was refused" not in mia.get("/-/inbox").text
+
+
+def test_a_form_supersedes_no_text_of_somebody_else(web: WikiClient) -> None:
+    place = kept_edit(web, web.signed_in("Mia"), "/P")
+    one = web.wiki.suggestions.reviewed("P", place[-16:])
+    assert one is not None
+    assert one.review is not None
+    ben = web.signed_in("Ben")
+    form = ben.form("/P/edit")
+    web.now += 60
+    ben.now = web.now
+    answer = ben.post("/P/edit", {**form, "draft": one.review.form, "body": "Words.", "save": "1"})
+    assert answer.headers["Location"] == "/P"
+    assert len(web.wiki.suggestions.waiting()) == 1
+
+
+def test_a_suggestion_that_its_author_sends_anew_waits_for_no_administrator(web: WikiClient) -> None:
+    mia = web.signed_in("Mia")
+    place = kept_suggestion(web, mia)
+    assert anew(web, mia, place, "/Lent/suggestion", "one\n\nzwei", "send") == "/Lent/suggestion?sent=1"
+    assert web.wiki.suggestions.waiting() == []
+    assert len(web.wiki.suggestions.of("Lent")) == 1
+    assert "newer text in its place" in mia.get(place).text
+
+
+def test_a_newer_change_of_a_comment_supersedes_the_older_one(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+
+    def sent(body: str, query: str = "") -> str:
+        form = mia.form(f"/P/comments{query}")
+        web.now += 20
+        mia.now = web.now
+        return mia.post("/P/comments", {**form, "body": body, "send": "1"}).headers["Location"]
+
+    sent("Words.")
+    first, second = sent(FARM, "?edit=1"), sent(f"{FARM} x", "?edit=1")
+    assert first != second
+    assert "newer text in its place" in mia.get(first).text
+    assert [one.id for one in web.wiki.suggestions.waiting()] == [second[-16:]]
+    sent("Better words.", "?edit=1")
+    assert web.wiki.suggestions.waiting() == []
+    assert "newer text in its place" in root.get(second).text
+    held = sent(f"{FARM} y")
+    sent("A comment of its own.")
+    assert [one.id for one in web.wiki.suggestions.waiting()] == [held[-16:]], "it is another comment"
+    assert anew(web, mia, held, "/P/comments", "No link.", "send").endswith("#c3")
+    assert web.wiki.suggestions.waiting() == []
+
+
+def test_texts_of_one_author_for_one_page_name_each_other(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    first, second = kept_edit(web, mia, "/P"), kept_edit(web, mia, "/P", f"Other\n{FARM}")
+    kept_edit(web, mia, "/New")
+    kept_edit(web, web.other_visitor(), "/P", f"A visitor\n{FARM}")
+    own, seen = mia.get(second).text, root.get(second).text
+    link = first.replace("&", "&amp;")
+    assert (own.count(link), seen.count(link), own.count("page=P&amp;id=")) == (1, 1, 1)
+    assert "Other texts of you for this page wait, too." in own
+    assert "Other texts of its author for this page wait, too." in seen
+    assert decide(mia, first, "withdraw") == 303
+    assert "wait, too." not in mia.get(second).text
+    assert "wait, too." not in mia.get(first).text
