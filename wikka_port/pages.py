@@ -90,7 +90,7 @@ from wikka_port.preparation import TABLES, prepare
 from wikka_port.rights.rules import FAMILY, REVISION, RULES_ROW, PageRights, page_rights
 from wikka_port.rights.stored import StoredRights
 from wikka_port.schema import Head
-from wikka_port.store import NotPrepared, Store, StoreUnavailable, check_and_put, rows_in_steps
+from wikka_port.store import TIMEOUT_MS, NotPrepared, Store, StoreUnavailable, check_and_put, rows_in_steps
 
 __all__ = [
     "Conflict",
@@ -148,8 +148,9 @@ class Wiki(Listings, Histories):
         tls: ClientTls | None = None,
         counters: Counters | None = None,
         files: FileConfig | None = None,
+        timeout_ms: int = TIMEOUT_MS,
     ) -> None:
-        super().__init__(Store(host, port, pool=pool, tls=tls, counters=counters))
+        super().__init__(Store(host, port, pool=pool, timeout_ms=timeout_ms, tls=tls, counters=counters))
         self.indexes: Indexes = indexes
         self.rows = Rows(self.store)  # of accounts
         self.drafts = Drafts(self.rows)

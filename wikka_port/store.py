@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 
 PAUSES_S: Final = (0.05, 0.25, 0.7)  # before the second, third and fourth attempt
 TIMEOUT_MS: Final = 20_000  # one call; longer than the slowest that a healthy store answers
+PREPARE_TIMEOUT_MS: Final = 180_000  # one call that registers triggers: the store starts their processes meanwhile
 BUSY_S: Final = 20.0  # for a free connection of the pool
 _BROKEN: Final = (TTransportException, TProtocolException, OSError, EOFError)
 _ANSWERS: Final = (IOError, IllegalArgument, AlreadyExists, NotColumnar)

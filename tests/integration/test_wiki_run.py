@@ -38,7 +38,7 @@ def test_it_starts_both_stops_both_and_finds_the_data_again(tmp_path: Path) -> N
         lines = []
         while not (lines and lines[-1].startswith("Ctrl-C")):
             lines.append(running.stdout.readline())
-            assert lines[-1], "it ended before it was ready"
+            assert lines[-1], f"it ended before it was ready: {running.communicate(timeout=30)[1]}"
         said.append("".join(lines))
         with urlopen(f"http://127.0.0.1:{port}/HomePage", timeout=60) as answer:
             shown = answer.read()

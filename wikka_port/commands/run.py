@@ -33,9 +33,11 @@ from wikka_port.commands.store_options import StoreOptions
 from wikka_port.commands.user import first_admin_link
 from wikka_port.first_pages import write_first_pages
 from wikka_port.interwiki_file import ENVIRONMENT, BadInterwiki, load
+from wikka_port.store import PREPARE_TIMEOUT_MS
 
-STORE_READY_S: Final = 60.0  # enough for a store with much to recover
-WIKI_READY_S: Final = 30.0
+# A process that ends is noticed at once; the bounds are for one that hangs.
+STORE_READY_S: Final = 180.0  # and for a store with much to recover
+WIKI_READY_S: Final = 180.0
 STOP_S: Final = 90.0  # a store that stops bounds it by itself, by its open regions (columnar.limits.STOP_S)
 _POLL_S: Final = 0.05
 _KILLED: Final = 128 + signal.SIGINT
@@ -101,7 +103,7 @@ def run(
         children.append(_start(_store_command(data, store_port, web_port, servers)))
         _await_ready_line(children[0], "store", STORE_READY_S)
         store = f"127.0.0.1:{store_port}"
-        with StoreOptions(store).open_wiki(pool=16) as wiki:
+        with StoreOptions(store).open_wiki(pool=16, timeout_ms=PREPARE_TIMEOUT_MS) as wiki:
             wiki.prepare()
             written = write_first_pages(wiki, serving["language"])
             link = first_admin_link(wiki, serving["public_url"] or _address(host, port))

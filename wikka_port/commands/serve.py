@@ -29,6 +29,7 @@ from wikka_port.secret_file import secret_from
 from wikka_port.serve import PortTaken
 from wikka_port.serve import serve as serve_wiki
 from wikka_port.served_settings import Reading, ServedSettings, UnusableSettings
+from wikka_port.store import PREPARE_TIMEOUT_MS
 
 _DEFAULTS = WikiConfig()
 TAKES: Final = "wikka_port.takes_settings"  # key of ``ctx.meta``: a function that takes the settings; nothing is served
@@ -98,7 +99,7 @@ def _read_again(words: tuple[str, ...], file: str) -> Reading:
 def prepare(store: StoreOptions, public_url: str, language: str, languages: Path | None, first_pages: bool) -> None:
     """Create the tables and register the triggers; what is there already stays as it is."""
     speak_the_language({"language": language, "languages": languages})
-    with store.open_wiki(pool=16) as wiki:
+    with store.open_wiki(pool=16, timeout_ms=PREPARE_TIMEOUT_MS) as wiki:
         stay = wiki.prepare()
         written = write_first_pages(wiki, language) if first_pages else 0
         if stay:

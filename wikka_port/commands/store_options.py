@@ -23,7 +23,7 @@ from columnar.settings.configured import config_option
 from wikka_port.commands.settings import CLIENT, WIKKA, setting
 from wikka_port.folder_format import NewerFolder
 from wikka_port.pages import StoreUnavailable, Wiki
-from wikka_port.store import NotPrepared
+from wikka_port.store import TIMEOUT_MS, NotPrepared
 
 STORE_UNREACHABLE: Final = 2  # exit status
 _SETTLE_STEP_S: Final = 5.0
@@ -99,10 +99,13 @@ class StoreOptions:
         return self.tls
 
     @contextmanager
-    def open_wiki(self, *, pool: int = 2) -> Iterator[Wiki]:
-        """Open the wiki; if the store refuses a call or does not answer, the command ends with one line."""
+    def open_wiki(self, *, pool: int = 2, timeout_ms: int = TIMEOUT_MS) -> Iterator[Wiki]:
+        """Open the wiki; if the store refuses a call or does not answer, the command ends with one line.
+
+        ``timeout_ms`` bounds each call.
+        """
         host, port = self.place
-        wiki = Wiki(host, port, pool=pool, indexes=self.indexes, tls=self.checked_tls())
+        wiki = Wiki(host, port, pool=pool, indexes=self.indexes, tls=self.checked_tls(), timeout_ms=timeout_ms)
         try:
             wiki.folder()
             yield wiki
