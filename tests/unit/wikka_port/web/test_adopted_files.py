@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.file_forms import PNG, upload
 from tests.support.wiki_client import WikiClient
-from tests.unit.wikka_port.web.test_new_page_files import FARM, TEXT, Fallen, keep_beside, left, waiting_names
+from tests.unit.wikka_port.web.test_new_page_files import FARM, TEXT, Fallen, drop_of, keep_beside, left, waiting_names
 from wikka_port.accounts.directory import Directory
 from wikka_port.editing.kept_drafts import owner_of_account
 from wikka_port.files.file_rows import (
@@ -21,6 +21,7 @@ from wikka_port.files.file_rows import (
     UPLOAD_TIME,
     UPLOADS,
     WAITING_MS,
+    Upload,
     is_waiting_row,
     places_in,
     saves_in,
@@ -150,6 +151,25 @@ def test_a_later_save_of_another_tab_that_lost_leaves_the_proof_of_the_first(
     web.wiki._now_ms += 1
     assert web.wiki.files.waiting.note_save("New", [owner], Head(1, b"0" * 16), "192.0.2.0/24")
     assert adopted(web) == 1
+
+
+def test_what_is_thrown_away_leaves_the_proof_for_what_still_waits(
+    web: WikiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(web, ("a.txt", b"one"), ("b.txt", b"two"), page="/New")
+    fallen_save(web, monkeypatch)
+    assert web.post("/New/files", drop_of(web, "a.txt")).status_code == 200
+    assert adopted(web) == 1
+    assert list(web.wiki.files.files_of("New")) == ["b.txt"]
+
+
+def test_what_a_sweep_has_taken_waits_for_nobody(web: WikiClient) -> None:
+    seen, owner = list[list[Upload]](), owner_of_account("Rita")
+    upload(web.signed_in("Rita"), ("a.txt", b"one"), page="/New")
+    web.wiki._now_ms += WAITING_MS + 1
+    web.wiki.files.sweep.on_step_done = lambda at: seen.append(web.wiki.files.waiting.of("New", [owner]))
+    web.wiki.files.sweep.run()
+    assert seen == [[], []]
 
 
 def test_files_of_more_pages_than_are_looked_up_together(web: WikiClient, monkeypatch: pytest.MonkeyPatch) -> None:
