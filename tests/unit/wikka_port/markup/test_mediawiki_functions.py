@@ -221,6 +221,13 @@ def test_templates_that_call_themselves_in_what_decides_end() -> None:
     assert time.process_time() - began < 20
 
 
+def test_functions_that_read_a_value_twice_end() -> None:
+    """Each level would double the work: 2 ** 40 groups, of which a page has a bounded number."""
+    began = time.process_time()
+    assert shown("a " + "{{#iferror:" * 40 + "x" + "}}" * 40 + " b").startswith("a ")
+    assert time.process_time() - began < 20
+
+
 DEEP = [
     "{{#if:", "{{#if:a|", "{{#if:|a|", "{{#ifeq:a|", "{{#switch:a|b=", "{{#switch:a|a|", "{{#expr:1+", "{{#iferror:",
     "{{lc:", "{{uc:[[", "{{#tag:ref|", "{{#if:{{", "{{#if:{{{", "{{#if:[[", "{{hello|{{#if:a|", "{{#if:{{hello|",
