@@ -16,7 +16,7 @@ from columnar.client import Connection
 from columnar.triggers.api import Change, ChangedCell, Delete, Effect, Put
 from wikka_port import schema, triggers
 from wikka_port.comments import comment_lists
-from wikka_port.comments.comment_rows import COMMENTS, COMMENTS_HEAD, OP, CommentsHead, op_ms
+from wikka_port.comments.comment_rows import COMMENTS, OP, comments_in, op_ms
 from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.files import thumbnail_trigger
 from wikka_port.files.file_rows import BLOBS, FILE_FAMILY, file_column
@@ -56,13 +56,13 @@ class DerivedLists:
         self._store = store
         self._is_wanted = is_wanted
 
-    def list_page(self, key: bytes, row: Mapping[bytes, bytes], head: CommentsHead) -> None:
+    def list_page(self, key: bytes, row: Mapping[bytes, bytes], put: Mapping[bytes, bytes]) -> None:
         if self._is_wanted():
-            now = {**row, COMMENTS_HEAD: head.pack()}
+            now, head = {**row, **put}, comments_in(put)
             effects = list(comment_lists.page_effects(key, row, now, careful=True))
             self._store.run(lambda c: carry_out(c, effects, head.at_ms))
-            put = ChangedCell("put", COMMENTS_HEAD, head.at_ms, now[COMMENTS_HEAD])
-            change = Change(schema.PAGES, key, head.at_ms, "", (put,), now, row)
+            cells = tuple(ChangedCell("put", column, head.at_ms, cell) for column, cell in put.items())
+            change = Change(schema.PAGES, key, head.at_ms, "", cells, now, row)
             self._store.run(lambda c: notify_watchers(c, change))
 
     def derive_watchers(self, changed: Mapping[bytes, Mapping[bytes, bytes]]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Required, TypedDict
 
 from wikka_port import schema
-from wikka_port.comments.comment_rows import COMMENTS_HEAD, NO_COMMENTS, CommentsHead, comments_in
+from wikka_port.comments.comment_rows import COMMENTS_HEAD, COMMENTS_NAMED, NO_COMMENTS, CommentsHead, comments_in
 from wikka_port.files.file_rows import FILE, CurrentFile, files_in
 from wikka_port.markup.formats import WIKKA, is_format
 from wikka_port.notices.notice_rows import pack_notify
@@ -22,7 +22,7 @@ Cells = Mapping[bytes, bytes]
 
 _YES: Final = b"yes"
 _NONE: Final[frozenset[int]] = frozenset()
-_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN, schema.NOTIFY, COMMENTS_HEAD)
+_OF_THE_ROW: Final = (schema.STAMP, schema.WAS, schema.HIDDEN, schema.NOTIFY, COMMENTS_HEAD, COMMENTS_NAMED)
 _NO: Final = b"no"
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from itertools import count
-from typing import Any
 
 import pytest
 
-from tests.support.falling_wiki import Fallen, watch_calls
+from tests.support.falling_wiki import FallingAtCall
 from tests.support.stored_wiki import KINDS, empty, settle, stored_wiki
 from tests.support.wiki_client import WikiClient
 from wikka_port.consistency import check
@@ -111,13 +109,8 @@ def test_a_kill_at_any_call_loses_neither_text_nor_notice(is_sent: bool, wiki: W
         name = f"Port {fatal}"
         one = suggested(wiki, name)
         before = told(wiki)[0]
-        falls = Falling(fatal, is_sent=is_sent)
-        process = Wiki(wiki.store.host, wiki.store.port, indexes=wiki.indexes)
-        process.store._is_columnar = wiki.store._is_columnar
-        watch_calls(process, falls)
-        with suppress(Fallen):
-            process.suggestions.refuse(name, one, "Ann", "No.")
-        process.store.close()
+        falls = FallingAtCall(wiki, fatal, is_sent=is_sent)
+        falls.run(lambda process, page=name, it=one: process.suggestions.refuse(page, it, "Ann", "No."))  # type: ignore[misc]
         is_refused = wiki.suggestions.one(name, one.id) is None
         if not is_refused:
             assert wiki.suggestions.refuse(name, whole(wiki, name, one.id), "Ann", "No.")
@@ -131,22 +124,6 @@ def test_a_kill_at_any_call_loses_neither_text_nor_notice(is_sent: bool, wiki: W
         if not falls.has_fallen:
             assert fatal >= 2, "there were calls at which it fell"
             return
-
-
-class Falling:
-    """A process that falls at its call of this number, before or after the store has carried it out."""
-
-    def __init__(self, fatal: int, *, is_sent: bool) -> None:
-        self.fatal, self.is_sent, self.calls, self.has_fallen = fatal, is_sent, 0, False
-
-    def __call__(self, call: Callable[[], Any], method: str, args: Sequence[Any]) -> Any:
-        number, self.calls = self.calls, self.calls + 1
-        if number != self.fatal:
-            return call()
-        self.has_fallen = True
-        if self.is_sent:
-            call()
-        raise Fallen
 
 
 def test_a_page_that_is_renamed_brings_no_second_notice(wiki: Wiki, rita: WikiClient) -> None:

@@ -80,3 +80,28 @@ def watch_calls(wiki: Wiki, around: Around) -> None:
         return connection
 
     wiki.store._connected = watched  # type: ignore[method-assign]
+
+
+class FallingAtCall:
+    """A process of a wiki that falls at its call of the store of this number, before or after it is carried out."""
+
+    def __init__(self, wiki: Wiki, fatal: int, *, is_sent: bool) -> None:
+        self.wiki = Wiki(wiki.store.host, wiki.store.port, indexes=wiki.indexes)
+        self.wiki.store._is_columnar = wiki.store._is_columnar
+        self.has_fallen = False
+        self._fatal, self._is_sent, self._calls = fatal, is_sent, 0
+        watch_calls(self.wiki, self._call)
+
+    def run(self, work: Callable[[Wiki], object]) -> None:
+        with suppress(Fallen):
+            work(self.wiki)
+        self.wiki.store.close()
+
+    def _call(self, call: Callable[[], Any], method: str, args: Sequence[Any]) -> Any:
+        number, self._calls = self._calls, self._calls + 1
+        if number != self._fatal:
+            return call()
+        self.has_fallen = True
+        if self._is_sent:
+            call()
+        raise Fallen

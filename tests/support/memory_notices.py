@@ -8,7 +8,6 @@ from typing import Any
 from columnar.triggers.api import Change, ChangedCell, Delete, Put
 from tests.support.memory_rows import MemoryRows
 from wikka_port import schema
-from wikka_port.comments.comment_rows import COMMENTS_HEAD, CommentsHead
 from wikka_port.editing.suggestions import REVIEW, SUGGESTIONS
 from wikka_port.names import page_key
 from wikka_port.notices import fan_out
@@ -82,8 +81,7 @@ def notify_watchers(rows: MemoryRows, page: Page, head: Head, notify: str, menti
     carry_out(rows, fan_out.notices(change, RowsClient(rows)))  # type: ignore[arg-type]
 
 
-def notify_of_comment(rows: MemoryRows, key: bytes, row: Cells, head: CommentsHead) -> None:
-    put = {COMMENTS_HEAD: head.pack()}
+def notify_of_comment(rows: MemoryRows, key: bytes, row: Cells, put: Cells) -> None:
     change = change_of(key, put, now={**row, **put}, before=row)
     carry_out(rows, fan_out.notices(change, RowsClient(rows)))  # type: ignore[arg-type]
 

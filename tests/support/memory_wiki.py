@@ -22,9 +22,7 @@ from wikka_port.accounts.tables import NETWORK, NETWORKS
 from wikka_port.comments import comment_lists
 from wikka_port.comments.comment_rows import (
     COMMENTS,
-    COMMENTS_HEAD,
     OP,
-    CommentsHead,
     comment_of,
     comments_in,
     parse_comment_row,
@@ -93,9 +91,9 @@ class MemoryLists:
     def __init__(self, rows: MemoryRows) -> None:
         self._rows = rows
 
-    def list_page(self, key: bytes, row: Mapping[bytes, bytes], head: CommentsHead) -> None:
-        self._write(comment_lists.page_effects(key, row, {**row, COMMENTS_HEAD: head.pack()}, careful=True))
-        notify_of_comment(self._rows, key, row, head)
+    def list_page(self, key: bytes, row: Mapping[bytes, bytes], put: Mapping[bytes, bytes]) -> None:
+        self._write(comment_lists.page_effects(key, row, {**row, **put}, careful=True))
+        notify_of_comment(self._rows, key, row, put)
 
     def list_comment(self, row: bytes, before: Mapping[bytes, bytes], now: Mapping[bytes, bytes], at_ms: int) -> None:
         self._write(comment_lists.comment_effects(row, before, now))

@@ -10,6 +10,8 @@ takes its comments along without a step of their own: ``moving`` copies the cell
 
     comment:head   ``CommentsHead``   "NUMBER:COUNT:OF:AT:TOKEN": the newest number, the number of shown comments, and
                                       the last change: of which comment, when, and its token
+    comment:named  JSON list          the accounts, by folded names, that a change mentions and its former text did not;
+                                      put with the head of an addition, and of another change that mentions any
     c:...          ``Comment``        the comment; ``c:op`` is the change that wrote these cells, "AT:TOKEN"
     s:AT:TOKEN     the comment as a change would make it (``pack``), until the change is applied
 
@@ -56,6 +58,7 @@ COMMENTS: Final = b"comments"
 TABLES: Final = (TableSpec(COMMENTS, {"c": {"max_versions": 1}, "s": {"max_versions": 1}}, {}),)
 COMMENT_FAMILY: Final = b"comment"
 COMMENTS_HEAD: Final = b"comment:head"  # in ``pages`` and ``deleted``
+COMMENTS_NAMED: Final = b"comment:named"  # there, too
 CELLS_FAMILY: Final = b"c"
 STAGED_FAMILY: Final = b"s"
 STAGED: Final = b"s:"

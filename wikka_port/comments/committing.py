@@ -7,6 +7,7 @@ the page's row is read again afterwards: if a move had marked the page, the comm
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -16,6 +17,7 @@ from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.comments.comment_rows import (
     COMMENTS,
     COMMENTS_HEAD,
+    COMMENTS_NAMED,
     OP,
     STAGED,
     Comment,
@@ -33,6 +35,7 @@ from wikka_port.comments.comment_rows import (
 from wikka_port.comments.refusals import CommentsBusy, NoPageToComment
 from wikka_port.files.committing import FilledPage, PageRows, find_page
 from wikka_port.files.refusals import FilesBusy, NoSavedPage
+from wikka_port.notices.mentions import mentioned
 from wikka_port.page_rows import head_of, is_there
 from wikka_port.rights.rules import REVISION, PageRights
 
@@ -43,8 +46,8 @@ Allow = Callable[[str, PageRights], None]  # takes the page's name and rights; r
 class Lists(Protocol):
     """The writer of the lists, if the application keeps them (``comment_lists``)."""
 
-    def list_page(self, key: bytes, row: Cells, head: CommentsHead) -> None:
-        """Write the name of a page whose comments have changed; ``row`` is the page's."""
+    def list_page(self, key: bytes, row: Cells, put: Cells) -> None:
+        """Write the name of a page whose comments have changed; ``row`` is the page's, ``put`` what was put in it."""
 
     def list_comment(self, row: bytes, before: Cells, now: Cells, at_ms: int) -> None:
         """Write the rows of a comment that has changed."""
@@ -53,7 +56,7 @@ class Lists(Protocol):
 class NoLists:
     """Write nothing: triggers keep the lists."""
 
-    def list_page(self, key: bytes, row: Cells, head: CommentsHead) -> None: ...
+    def list_page(self, key: bytes, row: Cells, put: Cells) -> None: ...
 
     def list_comment(self, row: bytes, before: Cells, now: Cells, at_ms: int) -> None: ...
 
@@ -140,11 +143,12 @@ class Committing:
             staged = (comment_row(history, comment.number), staged_column(head.op))
             self._rows.put(COMMENTS, staged[0], {staged[1]: pack(comment)})
             self._on_step_done("stage")
-            if not self._put_head(place, head):
+            puts = {COMMENTS_HEAD: head.pack(), **_named(comment, before)}
+            if not self._put_head(place, puts):
                 continue
             self._on_step_done("commit")
             if self._rows.is_atomic or self._stayed(place):
-                self._lists.list_page(place.page.key, place.page.row, head)
+                self._lists.list_page(place.page.key, place.page.row, puts)
                 self.apply_last(history, head)
                 return comment
             put, staged = head, None
@@ -155,13 +159,13 @@ class Committing:
         if staged is not None:
             self._rows.delete(COMMENTS, staged[0], [staged[1]])
 
-    def _put_head(self, place: CommentedPage, head: CommentsHead) -> bool:
+    def _put_head(self, place: CommentedPage, puts: Cells) -> bool:
         """Run step 3; return False if the comments, the rights or the text of the page have changed."""
         row = place.page.row
         expected = {COMMENTS_HEAD: row.get(COMMENTS_HEAD)}
         if self._rows.is_atomic:
             expected |= {one: row.get(one) for one in (REVISION, schema.VERSIONCOUNT)}
-        return self._rows.change(*place.page.place, expected, {COMMENTS_HEAD: head.pack()})
+        return self._rows.change(*place.page.place, expected, puts)
 
     def _stayed(self, place: CommentedPage) -> bool:
         """Return whether no move had marked the page when the head was put (plain HBase)."""
@@ -173,7 +177,7 @@ class Committing:
         row = self._rows.row(*place.page.place)
         is_left = not is_there(row) or head_of(row).place(place.page.key) != place.history
         if is_left and row.get(COMMENTS_HEAD) == head.pack():
-            self._rows.delete(*place.page.place, [COMMENTS_HEAD])
+            self._rows.delete(*place.page.place, [COMMENTS_HEAD, COMMENTS_NAMED])
 
     def apply_last(self, history: bytes, head: CommentsHead) -> None:
         """Run step 4 for the change that ``head`` names, unless it is done."""
@@ -195,6 +199,14 @@ class Committing:
         self._lists.list_comment(row, before, cells, at_ms)
         self._rows.delete(COMMENTS, row, [column])
         self._on_step_done("clear")
+
+
+def _named(comment: Comment, before: Comment | None) -> dict[bytes, bytes]:
+    """Return the cell of the accounts that a change mentions newly; {} if it is no addition and mentions none."""
+    names = mentioned(comment.text, before.text if before is not None else "") if comment.is_visible else ()
+    if before is not None and not names:
+        return {}
+    return {COMMENTS_NAMED: json.dumps(names, ensure_ascii=False).encode("utf-8", "replace")}
 
 
 def _head_after(head: CommentsHead, comment: Comment, before: Comment | None, now_ms: int) -> CommentsHead:

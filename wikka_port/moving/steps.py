@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from columnar.client import Connection, Delete, Expect, Put
 from columnar.client.row_operations import Operation
 from wikka_port import schema
-from wikka_port.comments.comment_rows import COMMENTS_HEAD
+from wikka_port.comments.comment_rows import COMMENTS_HEAD, COMMENTS_NAMED
 from wikka_port.files.file_rows import FILE
 from wikka_port.history import fresh_cells
 from wikka_port.markup.writing import forced_link
@@ -293,7 +293,7 @@ def _deletes(columns: Collection[bytes], at_ms: int) -> list[Operation]:
 
 
 def _is_of_store(column: bytes) -> bool:
-    return column.startswith((_RIGHTS, FILE)) or column in (schema.HIDDEN, COMMENTS_HEAD)
+    return column.startswith((_RIGHTS, FILE)) or column in (schema.HIDDEN, COMMENTS_HEAD, COMMENTS_NAMED)
 
 
 def _parted(columns: Collection[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -1,7 +1,7 @@
 """The functions of the triggers of watches and notices; ``triggers`` registers them.
 
     wiki-watchers   ``watches``                             the row of ``watchers``
-    wiki-notices    ``pages``: meta:notify, comment:head    rows of ``inbox`` for all watchers, and ``account:news``
+    wiki-notices    ``pages``: meta:notify, comment:*       rows of ``inbox`` for all watchers, and ``account:news``
     wiki-decisions  ``suggestions``: at:review              the same for the author of a text that was under review
     wiki-moves      ``moves``: m:state, m:notified              ``move_notices``
 
@@ -16,6 +16,7 @@ Nothing here checks a right: a notice has no content (``notice_rows``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -27,6 +28,7 @@ from wikka_port.accounts.tables import NEWS, USERS, user_row
 from wikka_port.comments.comment_rows import (
     COMMENTS,
     COMMENTS_HEAD,
+    COMMENTS_NAMED,
     Comment,
     comment_of,
     comment_row,
@@ -67,7 +69,7 @@ from wikka_port.notices.notice_rows import (
 from wikka_port.page_rows import head_of, is_there, text_in
 from wikka_port.schema import KEY_BYTES, folded
 
-FOLLOWED: Final = (NOTIFY, COMMENTS_HEAD, schema.STAMP)  # columns of ``pages``; the last one tells a move
+FOLLOWED: Final = (NOTIFY, COMMENTS_HEAD, COMMENTS_NAMED, schema.STAMP)  # of ``pages``; the last one tells a move
 
 
 def watcher_effects(row: bytes, now: Mapping[bytes, bytes]) -> Iterator[Effect]:
@@ -86,12 +88,13 @@ def watchers_of_batch(batch: Sequence[Change]) -> Iterator[tuple[Change, Effect]
 
 
 def notices(change: Change, client: Connection) -> Iterator[Effect]:
-    """Yield the notices of a change of a page to all who watch it."""
+    """Yield the notices of a change of a page to all who watch it, or of a change of a comment to who is mentioned."""
     news = _news(change, client)
     if news is not None:
         if not change.progress:
             yield from _to_accounts(news, client)
-        yield from _fan_out(news, client, change.progress)
+        if news.is_of_watchers:
+            yield from _fan_out(news, client, change.progress)
 
 
 def _to_accounts(news: News, client: Connection) -> Iterator[Effect]:
@@ -150,10 +153,14 @@ def _news(change: Change, client: Connection) -> News | None:
 
 
 def _news_of_comment(change: Change, client: Connection) -> News | None:
-    """Return the news of a comment that was added, unless it was imported or is not shown."""
-    put = {cell.column: cell.value for cell in change.changes}
+    """Return the news of a comment that was added or mentions others by now, unless it is imported or not shown.
+
+    An addition by an older program does not say whom it mentions: the present text does.
+    """
+    put = {cell.column: cell.value for cell in change.changes if cell.kind == "put"}
     before, head = comments_in(change.before), comments_in(put)
-    if head.of <= before.number or head.of != head.number or not is_there(change.now):
+    is_new = head.of > before.number and head.of == head.number
+    if not is_there(change.now) or not (is_new or (0 < head.of <= before.number and COMMENTS_NAMED in put)):
         return None
     history = head_of(change.now).place(change.row)
     stored = client.table(COMMENTS).row(comment_row(history, head.of))
@@ -166,7 +173,9 @@ def _news_of_comment(change: Change, client: Connection) -> News | None:
     by = folded(comment.author).encode() if comment.is_of_account else b""
     page = text_in(change.now, schema.NAME)
     notice = Notice(head.at_ms, id_of_comment(history, head.of), COMMENT, page, history, comment=head.of)
-    return News(notice, by, mentions=mentioned(comment.text), answered=_answered(history, comment, client))
+    names = tuple(map(str, json.loads(put[COMMENTS_NAMED]))) if COMMENTS_NAMED in put else mentioned(comment.text)
+    answered = _answered(history, comment, client) if is_new else ""
+    return News(notice, by, mentions=names, answered=answered, is_of_watchers=is_new)
 
 
 def _answered(history: bytes, comment: Comment, client: Connection) -> str:

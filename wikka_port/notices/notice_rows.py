@@ -261,6 +261,7 @@ class News:
     minor: bool = False
     mentions: tuple[str, ...] = ()  # folded names of accounts that the change names
     answered: str = ""  # the folded name of the account whose comment is answered; "": none
+    is_of_watchers: bool = True  # whether watchers are notified, beside the accounts that the change names
 
 
 def pack_notify(

@@ -6,15 +6,29 @@ import re
 
 import pytest
 
+from columnar.triggers.api import Put
+from tests.support.memory_notices import RowsClient, change_of
+from tests.support.memory_rows import MemoryRows
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
 from wikka_port.accounts.settings import settings_of
-from wikka_port.comments.comment_rows import COMMENTS, STAGED
+from wikka_port.accounts.tables import USERS
+from wikka_port.comments.comment_rows import (
+    COMMENTS,
+    COMMENTS_HEAD,
+    COMMENTS_NAMED,
+    STAGED,
+    Comment,
+    CommentsHead,
+    comment_row,
+)
 from wikka_port.limits import MENTIONS_MAX, NOTICES_LISTED, NOTICES_SCANNED
 from wikka_port.names import page_key
+from wikka_port.notices import fan_out
 from wikka_port.notices.mentions import mentioned
 from wikka_port.notices.notice_rows import INBOX, Notice, inbox_row
 from wikka_port.rights.rules import PageRights, Privilege
+from wikka_port.schema import TOKEN_CHARS
 
 
 @pytest.fixture
@@ -257,3 +271,60 @@ def test_a_form_of_the_inbox_that_makes_no_sense_changes_nothing(web: WikiClient
     answer = ada.post("/-/inbox", {**form, "do": do, "at": form["at"] if place is None else place})
     assert (answer.status_code, "Choose what to change." in answer.text) == (400, True)
     assert entries(ada) == ["new Home Bob edited"]
+
+
+def change(browser: WikiClient, number: int, text: str) -> None:
+    form = browser.form(f"/Home/comments?edit={number}")
+    assert browser.post("/Home/comments", {**form, "body": text, "send": "1"}).status_code == 303
+
+
+def test_a_change_of_a_comment_notifies_whom_it_mentions_newly_and_nobody_else(web: WikiClient) -> None:
+    ada, bob, eve, cyd = (web.signed_in(name) for name in ("Ada", "Bob", "Eve", "Cyd"))
+    comment(ada, "/Home", "What about ebb?")
+    comment(bob, "/Home", "Ask @Cyd.", answer="1")
+    watch(eve)
+    assert (len(entries(ada)), len(entries(cyd)), entries(eve)) == (1, 1, [])
+    change(bob, 2, "Ask @Cyd.  Or not.")
+    assert (len(entries(ada)), len(entries(cyd)), entries(eve)) == (1, 1, []), "it mentions nobody newly"
+    change(bob, 2, "Ask @Cyd or @Eve, @eve, says @Bob.")
+    assert entries(eve) == ["new Home Bob commented and mentioned you Ask @Cyd or @Eve, @eve, says @Bob."]
+    assert (len(entries(ada)), len(entries(cyd)), entries(bob)) == (1, 1, [])
+    assert 'href="/Home/comments?at=2#c2"' in eve.get("/-/inbox").text
+    change(bob, 2, "Ask @Cyd or @Eve again.")
+    assert (len(entries(cyd)), len(entries(eve))) == (1, 1)
+    web.wiki.rights.change("Home", PageRights(), "Bob", {Privilege.COMMENT_READ: "Bob\nCyd"})
+    change(bob, 2, "Ask @Cyd, @Eve or @Ada.")
+    assert (entries(ada), entries(eve), len(entries(cyd))) == ([], [], 1), "who may not read the comments is not told"
+
+
+def test_a_comment_that_is_removed_or_brought_back_mentions_nobody_newly(web: WikiClient) -> None:
+    bob, eve = web.signed_in("Bob"), web.signed_in("Eve")
+    comment(bob, "/Home", "For @Eve.")
+    for button in ("remove", "restore"):
+        form = bob.form(f"/Home/comments?{button}=1")
+        assert bob.post("/Home/comments", {**form, "send": "1"}).status_code == 303
+    assert len(web.wiki.rows.data[INBOX]) == len(entries(eve)) == 1
+
+
+def test_a_trigger_that_comes_late_tells_each_mention_once() -> None:
+    """The text of a comment may have changed before the notices of its addition are written."""
+    rows, history = MemoryRows(), page_key("Home")
+    for name in (b"eve", b"cyd"):
+        rows.put(USERS, name, {b"account:name": name, b"account:status": b"active"})
+    now = Comment(1, 5, "Bob", "account", "For @Eve, @Cyd.", "0000001", "t", op=b"9:" + b"b" * TOKEN_CHARS)
+    rows.put(COMMENTS, comment_row(history, 1), schema.cells_of(now))
+    page = {schema.VERSIONCOUNT: b"1:" + b"c" * TOKEN_CHARS, schema.NAME: b"Home"}
+
+    def told(before: CommentsHead, head: CommentsHead, named: bytes | None) -> list[bytes]:
+        put = {COMMENTS_HEAD: head.pack(), **({COMMENTS_NAMED: named} if named is not None else {})}
+        delivered = change_of(history, put, now={**page, **put}, before={COMMENTS_HEAD: before.pack()})
+        effects = fan_out.notices(delivered, RowsClient(rows))  # type: ignore[arg-type]
+        return [one.row.partition(b"\0")[0] for one in effects if isinstance(one, Put) and one.table == INBOX]
+
+    none, first = CommentsHead(0, 0, 0, 1, b"a" * TOKEN_CHARS), CommentsHead(1, 1, 1, 5, b"a" * TOKEN_CHARS)
+    second = CommentsHead(1, 1, 1, 9, b"b" * TOKEN_CHARS)
+    assert told(none, first, b'["eve"]') == [b"eve"], "Cyd is mentioned by the change that follows"
+    assert told(first, second, b'["cyd"]') == [b"cyd"]
+    assert told(none, first, b"[]") == []
+    assert told(first, second, None) == []
+    assert told(none, first, None) == [b"cyd", b"eve"], "an older program has added it"
