@@ -66,11 +66,11 @@ class WikiConfig:
     proxies: int = 0  # reverse proxies before us whose X-Forwarded-For is believed; one too many lets visitors lie
     allow_host: tuple[str, ...] = ()  # names answered on loopback beside localhost; a foreign one opens it to its pages
     # its appearance
-    site_name: str | None = None  # None: that of ``site_settings``, which these three win over
+    site_name: str | None = None  # None: that of ``site_settings``, which these four win over
     root_page: str = "HomePage"
     public_url: str = ""  # where people reach the wiki, for links in mails; "": from the address it listens on
     markup: Literal["wikka", "markdown"] | None = None  # the format of new pages; each page keeps its own
-    camel_case: Literal["wikka", "all", "none"] = "wikka"  # formats in which such words are links, on new pages
+    camel_case: Literal["wikka", "all", "none"] | None = None  # formats in which such words are links, on new pages
     language: str = "en"  # of the wiki's own texts; each user may choose a different one of those installed
     languages: Path | None = None  # a folder with files of further languages
     backup_report: Path | None = None  # written by ``columnar backup --report``, shown to administrators

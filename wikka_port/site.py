@@ -115,9 +115,10 @@ class Site:
 
         A page keeps what it has, unless the site has switched these links off.
         """
-        if page is not None and self.config.camel_case != "none":
+        formats = self.settings.camel_case
+        if page is not None and formats != "none":
             return page.autolink
-        return self.config.camel_case == "all" or self.config.camel_case == markup
+        return formats in ("all", markup)
 
     def language_of(self, visitor: Visitor) -> Catalogue:
         return self.languages.catalogue(visitor.settings.language or self.config.language)

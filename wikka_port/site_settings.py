@@ -1,4 +1,4 @@
-"""Settings of the site that administrators change while it serves: its name, logo, colour, menus, registration, format.
+"""Settings of the site that administrators change while it serves: name, logo, colour, menus, registration, formats.
 
 They lie in the row of the rules (``rights.rules``): ``acl:settings`` has those that are set, ``acl:settings-revision``
 "N:token" of the last change; the history is in the table ``site`` (``kept_settings``).  So they come with the call that
@@ -37,9 +37,15 @@ from wikka_port.urls import SITE_HANDLERS, file_path, page_path
 from wikka_port.visitors import Visitor
 
 REGISTRATIONS: Final = ("open", "approval", "invitation", "closed")
+CAMEL_CASES: Final = ("wikka", "all", "none")
 MENUS: Final = ("menu_visitors", "menu_users", "menu_administrators")
 # Fields of WikiConfig, None unless they were given to the process, and the setting that each wins over.
-CONFIGURED: Final = {"site_name": "name", "registration": "registration", "markup": "markup"}
+CONFIGURED: Final = {
+    "site_name": "name",
+    "registration": "registration",
+    "markup": "markup",
+    "camel_case": "camel_case",
+}
 _OWN_PAGE: Final = re.compile(r"/-/([a-z.]+)(\?[!-~]*)?")
 _FOREIGN: Final = re.compile(r"https?://[!-~]+")
 
@@ -61,6 +67,7 @@ class SiteSettings:
     menu_administrators: tuple[str, ...] = ()
     registration: str = ""
     markup: str = ""  # of new pages
+    camel_case: str = ""  # formats in which CamelCase words are links, on new pages; "none": on no page that is saved
     old_zone: str = ""  # "Europe/Berlin": of times in addresses of the wiki that moved here; "": UTC
 
 
@@ -76,7 +83,7 @@ class Frame:
 
 
 NOTHING_SET: Final = SiteSettings()
-USUAL: Final = SiteSettings(name="Wiki", registration=REGISTRATIONS[0], markup=WIKKA)
+USUAL: Final = SiteSettings(name="Wiki", registration=REGISTRATIONS[0], markup=WIKKA, camel_case=CAMEL_CASES[0])
 _KEYS: Final = frozenset(one.name for one in fields(SiteSettings))
 
 
@@ -136,7 +143,7 @@ def _checked(key: str, value: Any) -> Any:
         return _checked_logo(text)
     if key == "old_zone":
         return _checked_zone(text)
-    choices = {"registration": REGISTRATIONS, "markup": tuple(FORMATS)}.get(key)
+    choices = {"registration": REGISTRATIONS, "markup": tuple(FORMATS), "camel_case": CAMEL_CASES}.get(key)
     if choices is not None and text not in choices:
         raise BadSetting(_("“{typed}” is none of: {choices}.", typed=text[:40], choices=", ".join(choices)))
     return text
@@ -213,16 +220,19 @@ def _menu_item(line: str) -> tuple[str, str]:
 
 def effective(stored: SiteSettings, config: WikiConfig) -> SiteSettings:
     """Return the settings that count in a process with this configuration."""
-    return _effective(stored, config.site_name, config.registration, config.markup)
+    return _effective(stored, config.site_name, config.registration, config.markup, config.camel_case)
 
 
 @lru_cache(maxsize=32)
-def _effective(stored: SiteSettings, name: str | None, registration: str | None, markup: str | None) -> SiteSettings:
+def _effective(
+    stored: SiteSettings, name: str | None, registration: str | None, markup: str | None, camel_case: str | None
+) -> SiteSettings:
     return replace(
         stored,
         name=name or stored.name or USUAL.name,
         registration=registration or stored.registration or USUAL.registration,
         markup=markup or stored.markup or USUAL.markup,
+        camel_case=camel_case or stored.camel_case or USUAL.camel_case,
     )
 
 

@@ -65,6 +65,30 @@ def test_what_waits_is_decided_by_commands(wiki: Wiki, wikka: Wikka) -> None:
     assert wikka("held", "show", "0000").exit_code == 1
 
 
+def test_a_text_that_a_command_accepts_is_the_page_that_the_server_would_have_made(wiki: Wiki, wikka: Wikka) -> None:
+    """CamelCase words, and the language of a page whose author chose none, go by the same settings."""
+    assert wikka("config", "site", "set", "camel_case=none").exit_code == 0
+    web = WikiClient(wiki, indexes="application", language="de")
+    for page, given, links in (
+        ("Silt", (), False),
+        ("Sand", ("--camel-case", "wikka", "--language", "de"), True),
+        ("Clay", ("--camel-case", "all"), True),
+    ):
+        send(web, page, f"a WikiWord\n{FARM}")
+        (one,) = wiki.suggestions.waiting()
+        assert wikka("held", "accept", one.id, *given).exit_code == 0
+        made = wiki.page(page)
+        assert made is not None
+        assert (made.autolink, made.language) == (links, "de" if "de" in given else ""), page
+    assert wikka("config", "site", "set", "camel_case=").exit_code == 0
+    send(web, "Loam", f"a WikiWord\n{FARM}")
+    (one,) = wiki.suggestions.waiting()
+    assert wikka("held", "accept", one.id).exit_code == 0
+    made = wiki.page("Loam")
+    assert made is not None
+    assert made.autolink, "as at first"
+
+
 def test_a_crash_between_the_save_and_the_decision_changes_nothing_twice(
     wiki: Wiki, wikka: Wikka, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
+from wikka_port.commands.serving_options import camel_case_option, language_option
 from wikka_port.commands.store_options import StoreOptions, json_option, store_options
 from wikka_port.config import WikiConfig
 from wikka_port.diffs import rows
@@ -22,13 +23,14 @@ from wikka_port.visitors import OPERATOR
 
 REFUSED: Final = 1  # exit status
 _ID_CHARS_MIN: Final = 4
+_NONE_GIVEN: Final = WikiConfig()
 _ALL = click.option("--all", "of_author", is_flag=True, help="And everything else of its author that waits.")
 
 
 @contextmanager
-def _site(store: StoreOptions) -> Iterator[Site]:
+def _site(store: StoreOptions, config: WikiConfig = _NONE_GIVEN) -> Iterator[Site]:
     with store.open_wiki() as wiki:
-        yield make_site(wiki, WikiConfig(), time.time).for_visitor(OPERATOR)
+        yield make_site(wiki, config, time.time).for_visitor(OPERATOR)
 
 
 @click.group()
@@ -90,11 +92,18 @@ def show(store: StoreOptions, review_id: str, as_json: bool) -> None:
 @reviews.command()
 @click.argument("review_id", metavar="ID")
 @_ALL
+@camel_case_option
+@language_option
 @json_option
 @store_options
-def accept(store: StoreOptions, review_id: str, of_author: bool, as_json: bool) -> None:
-    """Save it as its author's, merged with what was saved since."""
-    _decide(store, review_id, of_author, as_json, accept_review)
+def accept(store: StoreOptions, review_id: str, of_author: bool, camel_case: Any, language: str, as_json: bool) -> None:
+    """Save it as its author's, merged with what was saved since.
+
+    A new page follows the settings of the site. If 'wikka serve' was started with --camel-case or --language, give them
+    here, too.
+    """
+    config = WikiConfig(camel_case=camel_case, language=language)
+    _decide(store, review_id, of_author, as_json, accept_review, config)
 
 
 @reviews.command()
@@ -114,9 +123,10 @@ def _decide(
     of_author: bool,
     as_json: bool,
     decide: Callable[[Site, Suggestion], Decided],
+    config: WikiConfig = _NONE_GIVEN,
 ) -> None:
     problems, done = [], []
-    with _site(store) as site:
+    with _site(store, config) as site:
         first = _named(site, review_id)
         others = [one for one in site.wiki.reviews.waiting() if is_of_same(one, first) and one.id != first.id]
         for one in (first, *(others if of_author else ())):

@@ -23,7 +23,7 @@ from wikka_port.markup.code_blocks import checked_renderer
 from wikka_port.markup.formats import FORMATS
 from wikka_port.names import normalise
 from wikka_port.pages import Wiki
-from wikka_port.site_settings import REGISTRATIONS, USUAL
+from wikka_port.site_settings import CAMEL_CASES, REGISTRATIONS, USUAL
 from wikka_port.texts import speak_as_wiki
 from wikka_port.texts.catalogue import Languages, UnreadableTexts
 from wikka_port.urls import site_path
@@ -276,6 +276,17 @@ backup_report_option: Final = setting(
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that `columnar backup --report` writes; administrators see the last backup.",
 )
+camel_case_option: Final = setting(
+    "--camel-case",
+    type=click.Choice(CAMEL_CASES),
+    help="Formats in which CamelCase words are links, on new pages; none: on no page that is saved from now on  "
+    f"[default: {USUAL.camel_case}]; {_WINS}",
+)
+language_option: Final = _setting(
+    "language",
+    metavar="CODE",
+    help="What the wiki speaks: en, de, or a language of --languages. Users can choose another one.",
+)
 _OPTIONS: Final = (
     _setting("workers", type=click.IntRange(1, 64), help="Processes."),
     _setting("threads", type=click.IntRange(1, 64), help="Of each process."),
@@ -286,16 +297,8 @@ _OPTIONS: Final = (
         type=click.Choice(list(FORMATS)),
         help=f"The format of new pages  [default: {USUAL.markup}]; {_WINS}",
     ),
-    _setting(
-        "camel_case",
-        type=click.Choice(["wikka", "all", "none"]),
-        help="Formats in which CamelCase words are links, on new pages; none: on no page that is saved from now on.",
-    ),
-    _setting(
-        "language",
-        metavar="CODE",
-        help="What the wiki speaks: en, de, or a language of --languages. Users can choose another one.",
-    ),
+    camel_case_option,
+    language_option,
     languages_option,
     backup_report_option,
     _setting(

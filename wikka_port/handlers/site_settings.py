@@ -20,6 +20,7 @@ from wikka_port.markup.formats import FORMATS
 from wikka_port.rights.judging import NotAllowed
 from wikka_port.site import Site, redirect, unindexed
 from wikka_port.site_settings import (
+    CAMEL_CASES,
     CONFIGURED,
     KEPT,
     MENUS,
@@ -35,13 +36,15 @@ from wikka_port.texts import N_, _
 from wikka_port.urls import site_path
 from wikka_port.visitors import NOBODY
 
-FIELDS = ("name", "logo", "logo_alt", "colour", *MENUS, "registration", "markup", "old_zone")
+FIELDS = ("name", "logo", "logo_alt", "colour", *MENUS, "registration", "markup", "camel_case", "old_zone")
 _REGISTRATIONS = {
     "open": N_("everybody"),
     "approval": N_("everybody; an administrator lets each account in"),
     "invitation": N_("people with an invitation"),
     "closed": N_("nobody; administrators make accounts"),
 }
+_CAMEL_CASES = {"wikka": N_("in Wikka markup"), "all": N_("in every format"), "none": N_("on no page that is saved")}
+assert tuple(_CAMEL_CASES) == CAMEL_CASES, "each has its words"
 assert tuple(_REGISTRATIONS) == REGISTRATIONS, "each has its words"
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -58,6 +61,7 @@ def handle_site_settings(site: Site, request: Request, _name: str) -> Response:
             "fields": {**fields_of(stored.value), **{key: typed[key] for key in FIELDS if key in typed}},
             "revision": stored.revision if status == 409 else typed.get("revision", stored.revision),
             "registrations": {key: _(words) for key, words in _REGISTRATIONS.items()},
+            "camel_cases": {key: _(words) for key, words in _CAMEL_CASES.items()},
             "formats": {key: _(words) for key, words in FORMATS.items()},
             "given": {setting: value for setting, value in given.items() if value},
             "usual": USUAL,
