@@ -324,6 +324,14 @@ def test_an_edit_that_its_author_saves_anew_waits_no_longer(web: WikiClient) -> 
     assert "was refused" not in mia.get("/-/inbox").text
 
 
+def test_a_refusal_stays_one_after_its_author_has_saved_a_better_text(web: WikiClient) -> None:
+    mia, root = web.signed_in("Mia"), web.signed_in("Root", admin=True)
+    place = kept_edit(web, mia, "/P")
+    assert decide(root, place, "refuse") == 303
+    assert anew(web, mia, place, "/P/edit", "one\n\ntwo, and no link", "save") == "/P"
+    assert "It was refused." in mia.get(place).text
+
+
 def test_a_form_supersedes_no_text_of_somebody_else(web: WikiClient) -> None:
     place = kept_edit(web, web.signed_in("Mia"), "/P")
     one = web.wiki.suggestions.reviewed("P", place[-16:])
