@@ -9,6 +9,7 @@ Further checks (``pages`` and ``revisions`` are the truth, so few of their fault
     rows of revisions on no chain were staged by a save that lost to another save, or that crashed.  Rows above the
     newest number may belong to a save that runs right now, and are ignored for ``GRACE_MS``
     a crash may have left incomplete changes of accounts (``accounts.account_check``)
+    each move stands in the list of moves, and the last one of each page is noted (``moving.moved_list``)
 
 A difference counts only if a second check finds it again; all other differences came from concurrent edits.
 A repair writes at the store's time from before the check.  That time is later than all that triggers had written
@@ -38,7 +39,8 @@ from wikka_port.files.file_check import FileCheck, is_of_files
 from wikka_port.files.file_rows import FILES
 from wikka_port.files.thumbnails import THUMBS
 from wikka_port.link_check import LinkCheck
-from wikka_port.moving.journal import DELETED
+from wikka_port.moving import moved_list
+from wikka_port.moving.journal import DELETED, MOVES
 from wikka_port.names import page_key
 from wikka_port.notices import notice_check
 from wikka_port.notices.notice_rows import INBOX, WATCHERS, WATCHES
@@ -141,6 +143,8 @@ class _CheckPass:
         found += _of_comments(self._wiki, self._now, self._at)
         self._progress("watches", 0)
         found += _of_notices(self._wiki, self._now, self._at)
+        self._progress("moves", 0)
+        found += _of_moves(self._wiki, self._now)
         differences = tuple(one for one in found if one.kind is not Kind.SPARE)
         spare = tuple(one for one in found if one.kind is Kind.SPARE)
         return CheckReport(self._pages, self._revisions, links, differences, differences, spare)
@@ -278,6 +282,12 @@ def _of_notices(wiki: Wiki, now_ms: int, at: Callable[[int], int]) -> list[Diffe
     if not wiki.store.run(lambda c: tables <= set(c.tables())):  # an older folder, before it is prepared
         return []
     return list(notice_check.differences(wiki.rows, now_ms, at))
+
+
+def _of_moves(wiki: Wiki, now_ms: int) -> list[Difference]:
+    if not wiki.store.run(lambda c: MOVES in c.tables()):  # an older folder, before it is prepared
+        return []
+    return list(moved_list.differences(wiki.rows, now_ms, GRACE_MS))
 
 
 def _unlisted_reviews(connection: Connection) -> Iterator[Difference]:

@@ -3,7 +3,8 @@
     revisions   the author of each edit, also of hidden revisions and those of deleted pages
     pages       the author of the newest revision; ``deleted`` as well, and who deleted the page
     changes     the list of changes
-    moves       who renamed, deleted or requested work on many pages, and whose edits such work takes back
+    moves       who renamed, deleted or requested work on many pages, whose edits such work takes back, and who owned a
+                page when it was moved
     comments    the author of each comment
     files       the author of each version of a file, removed and erased ones, too
 
@@ -33,7 +34,7 @@ from wikka_port.files.file_rows import AUTHOR as FILE_AUTHOR
 from wikka_port.files.file_rows import ERASED, FILES, cells_of_renamed
 from wikka_port.files.file_rows import SIGNED as FILE_SIGNED
 from wikka_port.moving.jobs import MASS_RIGHTS, RIGHTS, renamed_owner
-from wikka_port.moving.journal import BY, DELETED, GONE_BY, ITEM, KIND, MOVES, REVERTED, SIGNED
+from wikka_port.moving.journal import BY, DELETED, GONE_BY, ITEM, KIND, MOVES, OWNER_THEN, REVERTED, SIGNED
 from wikka_port.rights.rules import OWN_OWNER
 from wikka_port.store import Store
 
@@ -48,6 +49,7 @@ _PLACES: Final = (
     (schema.CHANGES, schema.REVISION_AUTHOR, schema.SIGNED),
     (MOVES, BY, SIGNED),
     (MOVES, REVERTED, b""),
+    (MOVES, OWNER_THEN, b""),
     (COMMENTS, COMMENT_AUTHOR, COMMENT_SIGNED),
     (FILES, FILE_AUTHOR, FILE_SIGNED),
     (schema.REVISIONS, schema.OWNER, b""),

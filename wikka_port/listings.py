@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 from columnar.client import Connection
 from wikka_port import schema
@@ -32,6 +32,7 @@ from wikka_port.wanted import most_wanted, wanted_pages
 ROUGHLY: Final = 500  # pages from which the number of all pages is estimated
 OTHER_ROWS: Final = 8  # the table of pages has at most so many rows that are no pages
 _STEP: Final = 200  # names read together
+ChangeKind = Literal["edit", "renamed", "deleted", "restored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class RecentChange:
     signed: str = ""  # the kind of the author's name (``schema``)
     minor: bool = False
     grown: int | None = None  # characters more than before; None: unknown
+    kind: ChangeKind = "edit"
+    former: str = ""  # the name before, of a page that was renamed; "": the reader may not know it
 
 
 class Listings:

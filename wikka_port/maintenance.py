@@ -28,6 +28,7 @@ from wikka_port.store import Store
 
 T = TypeVar("T")
 OWN: Final = "wiki-"  # the beginning of the names of the wiki's triggers
+LISTING: Final = "wiki-indexes"  # the trigger that lists changes
 _LARGE: Final = (PAGES, REVISIONS, CHUNKS, COMMENTS, CHANGES, NAMES, TERMS, DOCS)
 _HASHES_END: Final = b"g"  # after all hexadecimal digits
 _DIGITS: Final = 12  # of a hash, by which the share is computed

@@ -67,5 +67,8 @@ const page = await wiki.readPage({ query: { name: "Notes/Moved" } });
 assert.equal(page.data?.text, "Two.");
 const gone = await wiki.deletePage({ query: { name: "Notes/Moved" }, headers: { "If-Match": page.data!.etag } });
 assert.equal(gone.data?.name, "Notes/Moved", JSON.stringify(gone.error));
+const followed = await wiki.listChanges({ query: { limit: 500 } });
+const moves = followed.data?.changes.filter((one) => one.kind !== "edit" && one.name === "Notes/Moved");
+assert.deepEqual(moves?.map((one) => [one.kind, one.former, one.number]), [["renamed", name, 2], ["deleted", null, 2]]);
 const refused = await wiki.readRights({ query: { name: "HomePage" } });
 assert.equal(refused.response?.status, 403);

@@ -60,6 +60,12 @@ class MemoryRows:
         with self._lock:
             self._of(table).setdefault(row, {}).update(cells)
 
+    def put_rows(self, table: bytes, rows: Mapping[bytes, Cells]) -> None:
+        self.asked("rows.put_rows")
+        with self._lock:
+            for row, cells in rows.items():
+                self._of(table).setdefault(row, {}).update(cells)
+
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
         self.asked("rows.delete")
         with self._lock:

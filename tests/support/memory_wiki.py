@@ -66,7 +66,7 @@ class NoMover:
     def rename(self, name: str, *_: object, **__: object) -> Never:
         raise Busy(name)
 
-    delete = undelete = purge = hide = page_row = rename
+    delete = undelete = purge = hide = page_row = finish = rename
 
 
 class MemoryPageRows:

@@ -63,6 +63,16 @@ class Rows:
     def put(self, table: bytes, row: bytes, cells: Cells, timestamp: int | None = None) -> None:
         self._store.run(lambda c: c.table(table).put(row, cells, timestamp=timestamp))
 
+    def put_rows(self, table: bytes, rows: Mapping[bytes, Cells]) -> None:
+        """Put cells of several rows in one call; a crash may leave some of the rows without theirs."""
+
+        def work(connection: Connection) -> None:
+            with connection.table(table).batch() as batch:
+                for row, cells in rows.items():
+                    batch.put(row, cells)
+
+        self._store.run(work)
+
     def delete(self, table: bytes, row: bytes, columns: Sequence[bytes] | None = None) -> None:
         """Delete the ``columns`` of a row, whole families by their names, or with None the whole row."""
         wanted = None if columns is None else list(columns)

@@ -75,8 +75,9 @@ def search(call: Call) -> Response:
 def list_changes(call: Call) -> Response:
     """Return changes in the order of their times, from a token on; a change may come twice, and none is left out.
 
-    The token never passes the last LATE_MS, in which entries with earlier times may still come.  It is sealed if it may
-    be the place of a change that the caller may not read.
+    The token never passes the last LATE_MS, in which entries with earlier times may still come, nor the time since
+    which the triggers are late; an answer that cannot lead further says that there is no more.  The token is sealed if
+    it may be the place of a change that the caller may not read.
     """
     given: Since = call.parameters
     site, now = call.site, site_ms(call)
@@ -86,14 +87,14 @@ def list_changes(call: Call) -> Response:
         start = schema.change_place(now - FIRST_MS) if not given.since else schema.parse_change_place(since)
     except ValueError:
         raise Rejected(422, _("This is no token of changes: take “next” of the preceding answer.")) from None
-    site.wiki.settle("", site.config.settle_s)
-    found = site.wiki.changes_since(start, limit=given.limit)
-    settled = schema.change_place(now - LATE_MS)
+    is_settled = site.wiki.settle("", site.config.settle_s)
+    settled = schema.change_place(now - LATE_MS - (0 if is_settled else site.wiki.followed.lag_ms()))
+    found = site.wiki.followed.since(start, limit=given.limit, decided_ms=now - LATE_MS)
     following = min(start, max(found.place, settled) if found.more else settled)  # the larger place is the earlier one
     known = {settled, *([found.place] if found.is_visible else []), *([start] if opened is None else [])}
     token = following.decode() if following in known else site.wiki.places.sealed(CHANGES, following.decode())
     records = [ChangeRecord.of(one) for one in found.changes]
-    return answer(Changes(changes=records, next=token, more=found.more))
+    return answer(Changes(changes=records, next=token, more=found.more and following < start))
 
 
 def site_ms(call: Call) -> int:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from wikka_port.accounts.api_keys import SCOPES
 from wikka_port.comments.comment_rows import REMOVED, VISIBLE, WAITING, Comment
-from wikka_port.listings import RecentChange
+from wikka_port.listings import ChangeKind, RecentChange
 from wikka_port.names import MAX_NAME_BYTES
 from wikka_port.notices.notice_rows import COMMENT, PLACE_CHARS
 from wikka_port.page_rows import Page, Revision
@@ -249,12 +249,22 @@ class Deleted(Record, frozen=True):
 
 
 class ChangeRecord(Record, frozen=True):
+    kind: Annotated[
+        ChangeKind,
+        Meta(
+            description="`edit`: a revision; `renamed`: `former` is `name` now; `deleted`: no page, or none that the "
+            "caller may read; `restored`: a deleted page is back."
+        ),
+    ]
     name: str
-    number: int
+    former: Annotated[
+        str | None, Meta(description="The name before; null: not renamed, or the caller may not read a page of it.")
+    ]
+    number: Annotated[int, Meta(description="Of the revision; of a moved page that of its newest one.")]
     time: Milliseconds
     author: str
     signed: str
-    note: str
+    note: Annotated[str, Meta(description="Of the revision, or the reason of the move.")]
     new: bool
     minor: bool
     grown: Annotated[int | None, Meta(description="Characters more than before; null: unknown, of an older version.")]
@@ -262,7 +272,9 @@ class ChangeRecord(Record, frozen=True):
     @classmethod
     def of(cls, one: RecentChange) -> ChangeRecord:
         return cls(
+            kind=one.kind,
             name=one.name,
+            former=one.former or None,
             number=one.number,
             time=one.time_ms,
             author=one.author,
@@ -277,7 +289,7 @@ class ChangeRecord(Record, frozen=True):
 class Changes(Record, frozen=True):
     changes: list[ChangeRecord]
     next: str
-    more: Annotated[bool, Meta(description="Whether there are further changes already.")]
+    more: Annotated[bool, Meta(description="Whether `next` leads to further changes already.")]
 
 
 class HitRecord(Record, frozen=True):

@@ -4,6 +4,7 @@
     moves     id (16 hexadecimal digits)                              m, e
               "~open"    e:ID for each move and job that has not ended
               JOB "+"    the moves of a job: e:ID "N", m:notified "N" (``MovesOfJob``)
+              "~at", "~of"    the moves in order, and the last one of each page (``moved_list``)
     deleted   md5 of name (32), inverted milliseconds (13), id (16)   those of ``pages``, and gone
 
     m:kind      rename, delete, undelete, purge
@@ -12,6 +13,7 @@
     m:at        the timestamp of all cells that the move writes
     m:by m:signed m:reason      m:redirect  "yes": the old name redirects to the new one
     m:job       the job that the move belongs to     m:quiet  "yes": nobody is notified of it
+    m:owner m:read    owner and own list for reading, if any, that the page had; an older journal has neither
     m:note      of the redirect's revision, so that a process of any language that finishes the move writes the same one
     m:state     intent -> moved -> done, or intent -> abandoned; ``wiki-moves`` follows it (``notices.fan_out``)
 
@@ -21,15 +23,16 @@ A row of ``deleted`` has the page's former cells, and gone:by gone:reason gone:t
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Final
 
 from wikka_port import schema
 from wikka_port.accounts.rows import Cells, Rows
 from wikka_port.names import page_key
 from wikka_port.page_rows import head_of, is_there, number_in, text_in
-from wikka_port.rights.rules import PageRights, page_rights
+from wikka_port.rights.rules import PageRights, Privilege, page_rights
 from wikka_port.schema import Head, TableSpec, fields_in
 
 MOVES: Final = b"moves"
@@ -41,6 +44,8 @@ TABLES: Final = (
     TableSpec(DELETED, dict.fromkeys(("meta", "body", "user", "note", "acl", "file", "comment", "gone"), _ONE), {}),
 )
 
+_NOWHERE: Final[Mapping[bytes, Cells]] = MappingProxyType({})
+
 OPEN_ROW: Final = b"~open"
 ITEM: Final = b"e:"
 KIND: Final = b"m:kind"
@@ -49,6 +54,7 @@ NOTIFIED: Final = b"m:notified"
 BY: Final = b"m:by"
 SIGNED: Final = b"m:signed"
 REVERTED: Final = b"m:author"  # whose edits a job takes back (``jobs``)
+OWNER_THEN, READ_THEN = b"m:owner", b"m:read"  # of the page when it was moved
 GONE_BY, GONE_REASON, GONE_TIME = b"gone:by", b"gone:reason", b"gone:time"
 RENAME, DELETE, UNDELETE, PURGE = "rename", "delete", "undelete", "purge"
 INTENT, MOVED, DONE, ABANDONED = b"intent", b"moved", b"done", b"abandoned"
@@ -92,6 +98,18 @@ class Move:
         return replace(self.head, mark=self.id)
 
 
+def rights_cells(rights: PageRights) -> dict[bytes, bytes]:
+    """Return the cells that say who could read the page when it was moved."""
+    own = rights.lists.get(Privilege.READ)
+    return {OWNER_THEN: rights.owner.encode(), **({READ_THEN: own.encode()} if own is not None else {})}
+
+
+def rights_then(cells: Cells) -> PageRights:
+    """Parse ``rights_cells``; lists for anything but reading are left out."""
+    own = {Privilege.READ: text_in(cells, READ_THEN)} if READ_THEN in cells else {}
+    return PageRights(text_in(cells, OWNER_THEN), own)
+
+
 def new_id() -> bytes:
     return secrets.token_hex(8).encode()
 
@@ -106,9 +124,12 @@ class Journal:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
-    def open(self, row: bytes, cells: Cells) -> None:
-        """Record a move or job, first in the list of open ones, so that none that has begun is forgotten."""
-        self._rows.put(MOVES, OPEN_ROW, {ITEM + row: cells[KIND]})
+    def open(self, row: bytes, cells: Cells, listed: Mapping[bytes, Cells] = _NOWHERE) -> None:
+        """Record a move or job, first in the list of open ones, so that none that has begun is forgotten.
+
+        ``listed`` are rows of further lists, written together with that one.
+        """
+        self._rows.put_rows(MOVES, {OPEN_ROW: {ITEM + row: cells[KIND]}, **listed})
         self._rows.put(MOVES, row, cells)
 
     def close(self, row: bytes) -> None:

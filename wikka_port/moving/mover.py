@@ -1,9 +1,11 @@
 """Rename, delete, undelete and purge: one protocol; any process that finds an unfinished move continues it.
 
-    1. record: the journal has the move                       state intent
+    1. record: the list of moves has its place (``moved_list``), then the journal has the move
+                                                              state intent
     2. mark: the page's ``meta:versioncount`` names the move; no other save writes the page from now on
     3. arrive: the page's new row has all its cells, and names the move, too
     4. decide: the journal says that the page has moved       state moved
+       the move is noted as the page's last one (``moved_list``)
     5. leave: the page's old row becomes a redirect, or no page
     6. (application) the indexes of both rows are written
     7. the mark is removed from the new row; drafts and networks of edits follow
@@ -43,7 +45,7 @@ from wikka_port.files.contents import Contents
 from wikka_port.files.file_rows import FILE, FILES
 from wikka_port.files.sweeping import Sweep
 from wikka_port.limits import HIDDEN_MAX
-from wikka_port.moving import beside
+from wikka_port.moving import beside, moved_list
 from wikka_port.moving.journal import (
     ABANDONED,
     DELETE,
@@ -61,6 +63,7 @@ from wikka_port.moving.journal import (
     MovesOfJob,
     deleted_row,
     new_id,
+    rights_cells,
 )
 from wikka_port.moving.refusals import (
     BadRevision,
@@ -331,7 +334,8 @@ class Mover:
         """Run steps 1 to 7; return False, with nothing moved, if the page changed or its new name was taken."""
         stored = row.get(REVISION)
         rights = [Expect.absent(REVISION) if stored is None else Expect(REVISION, stored)]
-        self.journal.open(move.id, {STATE: INTENT, **cells_of(move)})
+        then = rights_cells(page_rights(row, row.get(schema.OWNER, b"")))
+        self.journal.open(move.id, {STATE: INTENT, **cells_of(move), **then}, moved_list.listed_rows(move))
         self.on_step_done("intent")
         return self._continue_move(move, INTENT, rights)
 
@@ -356,6 +360,8 @@ class Mover:
         if state == INTENT:
             state = self._decided(move, MOVED if self._carried(move, rights) else ABANDONED)
         if state == MOVED:
+            moved_list.note_last(self._rows, move)
+            self.on_step_done("noted")
             if move.kind == PURGE:
                 self._remove_for_good(move)
             else:

@@ -26,6 +26,7 @@ from wikka_port.notices.watching import TooManyWatches
 from wikka_port.page_rows import Page, Revision
 from wikka_port.pages import Conflict, Saved, StoredPage, StoreUnavailable, Wiki, clock_ms
 from wikka_port.rights.access import PageAccess
+from wikka_port.rights.followed_changes import Followed
 from wikka_port.rights.guarded_comments import GuardedComments
 from wikka_port.rights.guarded_files import GuardedFiles, ReadableUses
 from wikka_port.rights.guarded_notices import GuardedNotices
@@ -39,7 +40,7 @@ from wikka_port.visitors import Visitor
 
 
 class GuardedWiki(ReadableLists):
-    __slots__ = ("_wiki", "visitor")
+    __slots__ = ("_wiki", "followed", "visitor")
 
     def __init__(
         self, wiki: Wiki, visitor: Visitor, before_expensive_read: Callable[[], object] = lambda: None
@@ -47,6 +48,7 @@ class GuardedWiki(ReadableLists):
         secret = cache(lambda: Directory(wiki.rows, clock_ms).secret)  # read once, if at all
         super().__init__(wiki, PageAccess(wiki, visitor), before_expensive_read, secret)
         self.visitor = visitor
+        self.followed = Followed(wiki, self.access, before_expensive_read)
         self._wiki = wiki
 
     def for_visitor(self, visitor: Visitor, before_expensive_read: Callable[[], object] | None = None) -> GuardedWiki:

@@ -7,7 +7,7 @@ changes reads on, and stops, as those of names do (``name_parts``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from wikka_port.comments.recent_comments import ListedComment
@@ -33,14 +33,6 @@ from wikka_port.search.suggesting import HeadingOf
 
 CHANGES: Final = "changes"  # kinds of lists (``sealed_places``)
 _COMMENTS: Final = "comments"
-
-
-@dataclass(frozen=True, slots=True)
-class FollowedChanges:
-    changes: list[RecentChange]  # the oldest first
-    place: bytes  # to go on after
-    more: bool
-    is_visible: bool  # whether the place is that of the last of the changes; else it may be that of a hidden page
 
 
 class ReadableLists(NameParts):
@@ -158,28 +150,6 @@ class ReadableLists(NameParts):
             if len(names) < LISTED_STEP:
                 return
             start = names[-1]
-
-    def changes_since(self, place: bytes, *, limit: int) -> FollowedChanges:
-        """Return changes of readable pages after ``place``."""
-        shown: list[RecentChange] = []
-        last, looked, step = place, 0, limit
-        while True:
-            found, more = self._lists.changes_since(place, limit=step)
-            kept = self.access.listed(change.name for _, change in found)
-            for number, (at, change) in enumerate(found, 1):
-                if change.name in kept:
-                    shown.append(change)
-                    last = at
-                if len(shown) == limit:
-                    return FollowedChanges(shown, last, more or number < len(found), is_visible=True)
-            if not more:
-                return FollowedChanges(shown, last, False, is_visible=bool(shown))
-            place, step = found[-1][0], LISTED_STEP
-            looked += len(found)
-            if looked >= max(limit, LISTED_SCANNED):
-                return FollowedChanges(shown, place, True, is_visible=place == last)
-            if looked > LISTED_QUICK:
-                self._before_expensive_read()
 
     def recent_comments(self, *, user: str = "", before: str = "", limit: int = 50) -> tuple[list[ListedComment], str]:
         """Return the newest comments that may be read, or those of an account, and the token to continue with.

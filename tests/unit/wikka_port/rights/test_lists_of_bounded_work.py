@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -19,10 +20,12 @@ from tests.support.seeds import seed
 from tests.support.wiki_client import WikiClient
 from wikka_port import schema
 from wikka_port.accounts.tables import SITE
+from wikka_port.api.list_calls import LATE_MS
 from wikka_port.comments.recent_comments import ListedComment
 from wikka_port.comments.stored_comments import NewComment
 from wikka_port.listings import RecentChange
-from wikka_port.rights import guarded_files, name_parts, readable_lists
+from wikka_port.maintenance import TriggerState
+from wikka_port.rights import followed_changes, guarded_files, name_parts, readable_lists
 from wikka_port.rights.guarded import GuardedWiki
 from wikka_port.rights.rules import PageRights, Privilege
 from wikka_port.sealed_places import PREFIX
@@ -37,7 +40,7 @@ HIDDEN_WORD = "Geheim"
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (name_parts, readable_lists, guarded_files):
+    for module in (followed_changes, name_parts, readable_lists, guarded_files):
         monkeypatch.setattr(module, "LISTED_STEP", STEP)
         monkeypatch.setattr(module, "LISTED_SCANNED", SCANNED)
         monkeypatch.setattr(module, "LISTED_QUICK", QUICK)
@@ -172,7 +175,7 @@ def test_changes_are_followed_over_hidden_ones() -> None:
         place, found = schema.change_place(0), list[str]()
         for _ in range(PARTS_MAX):
             counted.asked = 0
-            part = counted.guarded.changes_since(place, limit=2)
+            part = counted.guarded.followed.since(place, limit=2)
             found += [one.name for one in part.changes]
             assert counted.asked <= SCANNED + STEP
             assert part.place < place or not part.more, "it goes on"
@@ -237,6 +240,26 @@ def test_changes_are_followed_over_hidden_ones_by_the_api() -> None:
     assert hidden.isdisjoint(tokens)
     wrong = api.get("/changes", since=PREFIX + "A" * 60)
     assert wrong.status_code == 422
+
+
+def test_changes_that_late_triggers_have_not_listed_are_not_passed_by() -> None:
+    web = WikiClient(edit_burst=1_000, count_age_s=0.0)
+    web.now = 1_750_010_000.0
+    wiki, _ = wiki_of([False] * 4, web.wiki)
+    now_ms, api = int(web.now * 1_000), ApiClient(web.client)
+    token = schema.change_place(now_ms - 20 * 60_000).decode()
+    lag = TriggerState("wiki-indexes", "running", 3, 15 * 60.0, 0, "", 0.0)
+    wiki.maintenance.states = [lag, replace(lag, name="wiki-words", lag_s=7_200.0)]
+    assert api.get("/changes", since=token).json["next"] == schema.change_place(now_ms - LATE_MS).decode()
+    wiki.settle = lambda sequence, timeout_s=2.0: False  # type: ignore[method-assign,misc]
+    late = api.get("/changes", since=token).json
+    assert late["next"] == schema.change_place(now_ms - 15 * 60_000 - LATE_MS).decode()
+    assert api.get("/changes", since=late["next"]).json["next"] == late["next"]
+    wiki.save("Young", "A text.", author="Ann", base=0, time_ms=now_ms - 1_000)
+    wiki.save("Younger", "A text.", author="Ann", base=0, time_ms=now_ms - 500)
+    stays = api.get("/changes", since=late["next"], limit=1).json
+    assert ([one["name"] for one in stays["changes"]], stays["more"]) == (["Young"], False), "a later call has the rest"
+    assert stays["next"] == late["next"]
 
 
 @pytest.mark.parametrize(("pages", "steps"), [(0, 1), (2, 1), (8, 3), (10, 3), (200, 3)])
