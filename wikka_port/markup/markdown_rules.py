@@ -56,7 +56,10 @@ class _Parser(MarkdownIt):
 
 @lru_cache(maxsize=1)
 def parser() -> MarkdownIt:
-    """Return the parser, which all threads share, since parsing does not change it."""
+    """Return the parser, which all threads share, since parsing does not change it.
+
+    A ruler makes its lists at their first use, and a thread that comes meanwhile takes half of them: made here, whole.
+    """
     made = _Parser("commonmark", {"html": False, "maxNesting": max(DEPTH_MAX + 2, _INLINE_DEPTH)})
     made.enable(["table", "strikethrough"])
     made.disable(["html_block", "html_inline", "text_join"])  # unjoined, an escaped letter is no part of a word
@@ -70,6 +73,8 @@ def parser() -> MarkdownIt:
     extend(made)
     made.block.ruler.before("reference", "note", _note, {"alt": ["paragraph", "reference"]})
     made.block.ruler.before("table", "too_deep", _too_deep)
+    for ruler in (made.core.ruler, made.block.ruler, made.inline.ruler, made.inline.ruler2):
+        ruler.getRules()
     return made
 
 

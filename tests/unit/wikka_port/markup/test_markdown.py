@@ -9,6 +9,7 @@ from types import FrameType
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it.ruler import Ruler
 from markdown_it.rules_inline.text import text as library_text
 
 from tests.support.well_nested import check
@@ -329,3 +330,17 @@ def test_text_is_read_as_by_the_library(text: str) -> None:
     theirs = parser.__wrapped__()
     theirs.inline.ruler.at("text", library_text)
     assert [one.as_dict() for one in parser().parse(text, {})] == [one.as_dict() for one in theirs.parse(text, {})]
+
+
+def test_threads_that_share_the_parser_make_no_lists_of_its_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that parsed while another one made them took links for text, which a page's index then kept."""
+    parser.cache_clear()
+    parser()
+
+    def compile_rules(_ruler: Ruler) -> None:
+        raise AssertionError("another thread might take half of the list")
+
+    monkeypatch.setattr(Ruler, "__compile__", compile_rules)
+    assert page_text("![words](old.txt) [w](<b c.txt>)\n\n| a |\n|---|\n| b |", markup=MARKDOWN).text.split() == [
+        *("words", "w", "a", "b"),
+    ]
