@@ -122,8 +122,9 @@ def test_comments_cost_the_same_at_any_number(wiki: Wiki, calls: list[str]) -> N
         assert (
             web.post("/Plain/comments", form).headers["Location"] == f"/Plain/comments?at={present + 1}#c{present + 1}"
         )
-        counted.append(len(calls))
-    assert counted[1] == counted[2], "the first one of a process finds the owners of regions"
+        # a process finds the owners of a table's regions once, some of them with the second comment
+        counted.append(sum(call != "columnarRegionOwners" for call in calls))
+    assert counted[1] == counted[2], "the first comment of a page has none before it"
     for order in ("newest", "oldest"):
         assert len(calls_of(web.client, f"/Plain?comments={order}", calls)) == PLAIN + 1
         assert web.get(f"/Plain?comments={order}").text.count('<li id="c') == 100, order
