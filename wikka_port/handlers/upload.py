@@ -134,7 +134,7 @@ def _current(files: GuardedFiles) -> Mapping[str, CurrentFile]:
 def _seen(there: Mapping[str, CurrentFile], file: str) -> str:
     """Return the beginnings of the tokens of the files that an upload of the name ``file`` could be taken for.
 
-    It is NONE if there is none, and MANY if they are more than SEEN_MAX.
+    Returns NONE if there is none, and MANY if they are more than SEEN_MAX.
     """
     tokens = [one.token[:SEEN_CHARS] for name, one in there.items() if one.is_there and _may_become(file, name)]
     return ",".join(tokens or [NONE]) if len(tokens) <= SEEN_MAX else MANY

@@ -53,7 +53,7 @@ _BAR: Final = "{{!}}"
 _BLOCKS_TYPED: Final = (*BLOCKS, "{" + _BAR)
 
 _ONLY: Final = re.compile(r"<onlyinclude\s*+>(.*?)(?:</onlyinclude\s*+>|\Z)", re.DOTALL | re.IGNORECASE)
-# What is left out of a template's text, and what is as typed.
+# Parts of a template's text that are left out, or stay as typed.
 _MARKED: Final = re.compile(
     rf"<(?P<raw>{'|'.join(TAGS)})(?:[\s/][^<>]*+)?>|(?P<comment><!--)|(?P<own><noinclude\s*+>)"
     r"|</?(?:includeonly|noinclude)\s*+/?>",
